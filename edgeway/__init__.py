@@ -1,0 +1,1 @@
+"""Edgeway: hybrid inference over Kafka."""

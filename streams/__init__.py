@@ -1,0 +1,1 @@
+"""The agents, and what every role needs on the stream."""

@@ -1,0 +1,221 @@
+"""Every setting there is: the one table from which flags, variables, documentation and checks come."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from streams.settings import kinds
+from streams.settings.kinds import Kind, Secret
+
+T = TypeVar("T")
+DEFAULT_KAFKA = "127.0.0.1:9092"
+MiB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the table says of one setting. `group` decides which commands take it; secrets have no flag."""
+
+    kind: Kind
+    help: str
+    group: str
+    flag: bool = True
+
+
+def _setting(default: T, kind: Kind, group: str, text: str, flag: bool = True) -> T:
+    about = About(kind, text, group, flag)
+    return field(default=default, metadata={"about": about})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings, checked. Paths are as given; durations end in `_ms` or `_s`; None means not set."""
+
+    kafka: str | None = _setting(
+        None,
+        kinds.ADDRESS,
+        "kafka",
+        f"Kafka's bootstrap addresses; `up` starts its own Kafka without it, the others ask {DEFAULT_KAFKA}",
+    )
+    security_protocol: str = _setting(
+        "PLAINTEXT",
+        kinds.choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", fold=str.upper),
+        "kafka",
+        "how to talk to Kafka",
+    )
+    sasl_mechanism: str = _setting(
+        "PLAIN",
+        kinds.choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", fold=str.upper),
+        "kafka",
+        "how to log in",
+    )
+    sasl_username: str | None = _setting(None, kinds.TEXT, "kafka", "user name for SASL")
+    sasl_password: Secret | None = _setting(
+        None,
+        kinds.SECRET,
+        "kafka",
+        "password for SASL; no flag, so that no process list shows it",
+        flag=False,
+    )
+    sasl_password_file: Path | None = _setting(
+        None, kinds.FILE, "kafka", "file whose first line is the password for SASL"
+    )
+    ssl_cafile: Path | None = _setting(
+        None, kinds.FILE, "kafka", "certificates to trust (PEM); without it those of the system"
+    )
+    ssl_certfile: Path | None = _setting(None, kinds.FILE, "kafka", "own certificate (PEM), for mutual TLS")
+    ssl_keyfile: Path | None = _setting(None, kinds.FILE, "kafka", "key of the own certificate (PEM)")
+    ssl_check_hostname: bool = _setting(
+        True, kinds.BOOLEAN, "kafka", "whether the certificate must name the broker's host"
+    )
+
+    rules: Path | None = _setting(
+        None, kinds.FILE, "rules", "the rules file; without it the built-in templates alone"
+    )
+    partitions: int = _setting(6, kinds.integer(1, 10_000), "topics", "partitions of each topic that is made")
+    replication: int = _setting(1, kinds.integer(1, 100), "topics", "replicas of each topic that is made")
+
+    redis: str | None = _setting(
+        None, kinds.REDIS, "stores", "Redis for shared stores; memory keeps them in this process"
+    )
+    port: int | None = _setting(
+        None,
+        kinds.integer(1, 65535),
+        "role",
+        "HTTP port for /healthz, /readyz and /metrics; without it no HTTP",
+    )
+    host: str = _setting("127.0.0.1", kinds.TEXT, "role", "HTTP address to listen on; 0.0.0.0 for all")
+    metrics: bool = _setting(True, kinds.BOOLEAN, "role", "whether /metrics is served")
+    slot: str | None = _setting(
+        None,
+        kinds.TEXT,
+        "role",
+        "static member id (one per process, kept over restarts): a restart then takes about 2 s",
+    )
+    leave_on_stop: str = _setting(
+        "auto",
+        kinds.choice("auto", "yes", "no"),
+        "role",
+        "whether a stop gives the partitions up at once; auto: yes without a slot, no with one",
+    )
+
+    side: str | None = _setting(
+        None, kinds.choice("local", "cloud"), "worker", "serve every capability of this side"
+    )
+    capabilities: tuple[str, ...] = _setting(
+        (), kinds.CAPABILITIES, "worker", "serve these, for example local/nlp/intent,cloud/nlp/intent"
+    )
+    app: str | None = _setting(
+        None, kinds.TEXT, "worker", "Python module or file whose @capability functions are served"
+    )
+    models: Path | None = _setting(
+        None, kinds.PATH, "worker", "folder of models, NAME/VERSION/model.onnx and card.json"
+    )
+    model_threads: int = _setting(
+        1, kinds.integer(1, 256), "worker", "threads that run models; each model runs single-threaded inside"
+    )
+
+    data: Path | None = _setting(
+        None, kinds.PATH, "data", "folder for the embedded Kafka's data; without it a temporary one"
+    )
+
+    session_timeout_ms: int = _setting(
+        6000, kinds.milliseconds(1000, 300_000), "delivery", "Kafka counts a silent member out after this"
+    )
+    heartbeat_ms: int = _setting(
+        500, kinds.milliseconds(50, 60_000), "delivery", "between heartbeats to the group"
+    )
+    window_records: int = _setting(
+        2000, kinds.integer(1, 1_000_000), "delivery", "unfinished records of a partition before it is paused"
+    )
+    window_bytes: int = _setting(
+        64 * MiB,
+        kinds.size(MiB, 2**40),
+        "delivery",
+        "bytes of unfinished records of a partition before it is paused",
+    )
+    batch_records: int = _setting(
+        500, kinds.integer(1, 100_000), "delivery", "records handed to an agent at once, at most"
+    )
+    commit_ms: int = _setting(
+        200, kinds.milliseconds(10, 60_000), "delivery", "between commits of moved watermarks"
+    )
+    drain_s: float = _setting(
+        3.0, kinds.seconds(0, 600), "delivery", "work in flight is awaited so long at a rebalance"
+    )
+    stop_s: float = _setting(
+        10.0, kinds.seconds(0, 3600), "delivery", "work in flight is awaited so long at a stop"
+    )
+    send_timeout_s: float = _setting(
+        10.0, kinds.seconds(0.1, 600), "delivery", "an unacknowledged send counts as unknown after this"
+    )
+    watchdog_s: float = _setting(
+        60.0,
+        kinds.seconds(1, 86_400),
+        "delivery",
+        "records wait and nothing finished for so long: the process exits",
+    )
+
+    open_joins: int = _setting(
+        100_000,
+        kinds.integer(1, 100_000_000),
+        "joins",
+        "open requests of an aggregator before new ones are refused",
+    )
+    open_bytes: int = _setting(
+        512 * MiB,
+        kinds.size(MiB, 2**40),
+        "joins",
+        "bytes of open requests of an aggregator before new ones are refused",
+    )
+
+    log_level: str = _setting(
+        "info", kinds.choice("debug", "info", "warning", "error"), "log", "what is logged"
+    )
+    log_format: str = _setting(
+        "auto", kinds.choice("auto", "text", "json"), "log", "auto: text on a terminal, JSON lines otherwise"
+    )
+
+    @property
+    def bootstrap(self) -> str:
+        """The bootstrap addresses, the default where none is set."""
+        return self.kafka or DEFAULT_KAFKA
+
+
+TABLE: dict[str, About] = {f.name: f.metadata["about"] for f in dataclasses.fields(Settings)}
+"""What there is to say of each setting, by name, in the order of the documentation."""
+
+DEFAULTS: dict[str, object] = {f.name: f.default for f in dataclasses.fields(Settings)}
+
+_ROLE = ("kafka", "rules", "stores", "role", "delivery", "log")
+GROUPS: dict[str, tuple[str, ...]] = {
+    "up": ("kafka", "rules", "topics", "stores", "role", "worker", "data", "delivery", "joins", "log"),
+    "router": _ROLE,
+    "aggregator": (*_ROLE, "joins"),
+    "worker": (*_ROLE, "worker"),
+    "topics": ("kafka", "rules", "topics", "log"),
+    "send": ("kafka", "log"),
+    "results": ("kafka", "log"),
+    "audit": ("kafka", "log"),
+    "demo": ("log",),
+    "broker": ("data", "log"),
+}
+"""The groups of settings that each command takes as flags."""
+
+
+def commands_of(group: str) -> tuple[str, ...]:
+    """The commands that take the settings of `group`."""
+    return tuple(name for name, groups in GROUPS.items() if group in groups)
+
+
+def flag_of(name: str) -> str:
+    """The flag of a setting."""
+    return "--" + name.replace("_", "-")
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a setting."""
+    return "EDGEWAY_" + name.upper()
