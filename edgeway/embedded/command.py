@@ -3,6 +3,7 @@
 import signal
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from types import FrameType
 
@@ -46,22 +47,12 @@ def broker(data: str | None, port: int | None, brokers: int = 1) -> int:
 
 def _start(kafka: EmbeddedKafka, asked: threading.Event) -> None:
     """Start in a second thread, so that a signal is heard meanwhile."""
-    failures: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            kafka.start_sync()
-        except BaseException as exc:
-            failures.append(exc)
-
-    thread = threading.Thread(target=work, name="edgeway-broker-start")
-    thread.start()
-    while thread.is_alive():
-        thread.join(0.1)
-        if asked.is_set():
-            kafka.give_up()
-    if failures:
-        raise failures[0]
+    with ThreadPoolExecutor(1, thread_name_prefix="edgeway-broker-start") as pool:
+        start = pool.submit(kafka.start_sync)
+        while not wait([start], timeout=0.1).done:
+            if asked.is_set():
+                kafka.give_up()
+        start.result()
 
 
 def _run(kafka: EmbeddedKafka, asked: threading.Event) -> int:

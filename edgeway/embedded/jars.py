@@ -58,7 +58,7 @@ def cached(cache: Path, version: str) -> Jars | None:
         content = json.loads(manifest_file(cache, version).read_text(encoding="utf-8"))
         sizes = {str(path): int(size) for path, size in content["jars"].items()}
         bootstrap = base64.b64decode(content["bootstrap_checkpoint"], validate=True)
-        complete = all(os.stat(path).st_size == size for path, size in sizes.items())
+        complete = all(Path(path).stat().st_size == size for path, size in sizes.items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return Jars(version, sizes, bootstrap) if complete and sizes else None

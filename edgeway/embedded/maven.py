@@ -1,6 +1,5 @@
 """Where Maven artifacts come from on this machine: the same mirror and certificates as its other clients."""
 
-import os
 import re
 import ssl
 import xml.etree.ElementTree as ET
@@ -66,4 +65,4 @@ def certificate_bundle(environment: Mapping[str, str]) -> str | None:
         return None
     names = [environment.get("SSL_CERT_FILE"), environment.get("PIP_CERT")]
     names += [ssl.get_default_verify_paths().cafile, DEBIAN_BUNDLE]
-    return next((name for name in names if name and os.path.isfile(name)), None)
+    return next((name for name in names if name and Path(name).is_file()), None)

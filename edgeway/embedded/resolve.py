@@ -6,6 +6,7 @@ environment variable. Needs neither Maven nor a system Java; jgo is never asked 
 
 import fcntl
 import os
+import re
 import sys
 import time
 import zipfile
@@ -44,6 +45,11 @@ def binding(versions: dict[str, str]) -> str:
         )
     artifact = "log4j-slf4j-impl" if slf4j.startswith("1.") else "log4j-slf4j2-impl"
     return f"org.apache.logging.log4j:{artifact}:{log4j}"
+
+
+def without_secrets(text: str) -> str:
+    """The text with user and password of every URL replaced: jgo's errors quote repositories whole."""
+    return re.sub(r"(\w+://)[^/@\s]+@", r"\1***@", text)
 
 
 def broken(path: Path) -> bool:
@@ -125,13 +131,13 @@ def main(arguments: Sequence[str]) -> int:
             paths = [str(path.resolve()) for path in download(cache, version)]
             bootstrap = priming.checkpoint(java, paths)
         except EmbeddedKafkaError as exc:
-            print(exc, file=sys.stderr)
+            sys.stderr.write(f"{without_secrets(str(exc))}\n")
             return 1
         except ImportError as exc:
-            print(f"{exc}: run `pip install 'edgeway[embedded]'`", file=sys.stderr)
+            sys.stderr.write(f"{exc}: run `pip install 'edgeway[embedded]'`\n")
             return 1
         priming.archive(java, paths, archive_file(cache, version))
-        found = Jars(version, {path: os.path.getsize(path) for path in paths}, bootstrap)
+        found = Jars(version, {path: Path(path).stat().st_size for path in paths}, bootstrap)
         part = cache / f".kafka-{version}.json.part"
         part.write_text(found.to_json(), encoding="utf-8")
         part.replace(manifest_file(cache, version))

@@ -15,7 +15,7 @@ from edgeway.embedded.java import find_java, major_version
 from edgeway.embedded.metadata import brokers, request
 from edgeway.embedded.ports import choose_nodes, is_free
 from edgeway.embedded.properties import Node, render, server_properties
-from edgeway.embedded.resolve import binding, broken
+from edgeway.embedded.resolve import binding, broken, without_secrets
 from edgeway.embedded.storage import DataFolder, kafka_uuid
 
 NODES = [Node(1, 19001, 19011), Node(2, 19002, 19012), Node(3, 19003, 19013)]
@@ -128,6 +128,12 @@ def test_the_binding_follows_slf4j() -> None:
     assert binding({"log4j-core": "2.25.0", "slf4j-api": "2.0.9"}).endswith(":log4j-slf4j2-impl:2.25.0")
     with pytest.raises(EmbeddedKafkaError, match="log4j-core None"):
         binding({"slf4j-api": "2.0.9"})
+
+
+def test_errors_show_no_password_of_a_repository() -> None:
+    assert (
+        without_secrets("{'central': 'https://u:p@m.invalid/x'}") == "{'central': 'https://***@m.invalid/x'}"
+    )
 
 
 def test_a_truncated_jar_is_seen(tmp_path: Path) -> None:
