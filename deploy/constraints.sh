@@ -1,0 +1,14 @@
+#!/bin/sh
+# Writes the two hashed lists:  deploy/constraints.sh UV [--upgrade]
+# Versions already listed stay unless --upgrade is given. The hashes are those of all files of a version, so the
+# lists serve x86-64 and arm64 alike. No host name gets into them.
+set -eu
+uv=$1
+shift
+compile() {
+    "$uv" pip compile --quiet --generate-hashes --no-header --no-emit-index-url --no-annotate \
+        --python-version 3.11 --python-platform x86_64-manylinux_2_28 "$@" >/dev/null
+}
+compile pyproject.toml --group dev --extra embedded --extra demo -o constraints.txt "$@"
+# What the image needs: no broker, no tools. Same versions, by construction.
+compile pyproject.toml --group build -c constraints.txt -o deploy/docker/constraints.txt
