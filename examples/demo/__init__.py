@@ -1,0 +1,1 @@
+"""Models, data and capability functions of the demo; nothing here imports the project's packages."""
