@@ -1,0 +1,65 @@
+"""Capability cards and the heartbeats that carry them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from schemas.messages import Message, Money, Part, Side
+
+ModelType = Literal["onnx", "function", "openai", "open_inference", "http"]
+
+
+class Card(Part, frozen=True, kw_only=True):
+    """What a capability is: its schemas, limits and prices.
+
+    `capability` is the name without side (`nlp/summarize`). `max_qps` and `max_cost` are None where unlimited
+    or unknown; an unknown cost bound keeps a paid target closed. `calibrated` says that its confidence may be
+    believed. `max_batch` and `max_wait_ms` rule batching: at most so many rows, waited for at most so long
+    while busy.
+    """
+
+    capability: str
+    side: Side
+    version: str
+    model: str
+    model_type: ModelType = "function"
+    input_schema: dict[str, Any] = {}
+    output_schema: dict[str, Any] = {}
+    max_qps: float | None = None
+    cost_per_call: Money = 0.0
+    cost_per_token: Money = 0.0
+    max_cost: Money | None = None
+    calibrated: bool = False
+    max_batch: int = 32
+    max_wait_ms: float = 0.0
+    description: str = ""
+
+
+class Live(Part, frozen=True, kw_only=True):
+    """Live figures of one capability on one worker. `error_ratio` over the last minute, times in ms, None =
+    nothing yet.
+    """
+
+    queue: int = 0
+    in_flight: int = 0
+    p50_ms: float | None = None
+    p90_ms: float | None = None
+    error_ratio: float = 0.0
+    served: int = 0
+    load_ms: float = 0.0
+
+
+class Offer(Part, frozen=True, kw_only=True):
+    """A card and its live figures."""
+
+    card: Card
+    live: Live = Live()
+
+
+class Heartbeat(Message, frozen=True, kw_only=True, tag="heartbeat"):
+    """Sent every 2 s by each worker, keyed by worker id. `leaving` says it is going: forget it at once."""
+
+    worker: str
+    offers: tuple[Offer, ...] = ()
+    started: int = 0
+    leaving: bool = False

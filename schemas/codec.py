@@ -1,0 +1,202 @@
+"""Messages to bytes and back, in msgpack or JSON, with limits checked before memory is spent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, NoReturn, TypeVar, overload
+
+import msgspec
+
+from schemas.checks import check_message
+from schemas.errors import Malformed, TooLarge, UnsupportedVersion
+from schemas.formats import decoder, format_of, read_head
+from schemas.ids import check_id
+from schemas.limits import MAX_MEMORY, MAX_RECORD_BYTES, check_memory
+from schemas.messages import VERSION, Format, Message, Request
+from schemas.peek import peek_id
+from schemas.values import MAX_DEPTH, all_finite
+
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_RECORD_BYTES",
+    "decode",
+    "decode_request",
+    "digest_of",
+    "encode",
+    "format_of",
+    "peek_id",
+]
+
+M = TypeVar("M", bound=Message)
+
+_OWN_MEMORY = MAX_MEMORY + 2**19
+# A plan holds its request and some more: whatever decode_request lets through must stay readable inside.
+
+_READ_VERSIONS = (VERSION - 1, VERSION)
+_REQUEST_KEYS = frozenset((*Request.__struct_encode_fields__, "type"))
+_QUOTED = re.compile(r"'.*'", re.DOTALL)
+_ENCODERS: dict[Format, Callable[[Any], bytes]] = {
+    "msgpack": msgspec.msgpack.Encoder().encode,
+    "json": msgspec.json.Encoder().encode,
+}
+_CANONICAL = msgspec.msgpack.Encoder(order="deterministic").encode
+
+
+def encode(message: Message, fmt: Format = "msgpack") -> bytes:
+    """The record of `message`. JSON writes bytes as base64 text.
+
+    Raises:
+        Malformed: a value that no reader could decode: NaN or an infinity in JSON, a lone surrogate, an
+        integer beyond
+            64 bits, another type than the builtin ones, too deep.
+        TooLarge: more than MAX_RECORD_BYTES.
+    """
+    check_message(message)
+    try:
+        raw = _ENCODERS[fmt](message)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise Malformed(f"{_name(type(message))} cannot be written: {_reason(error)}") from None
+    # The JSON encoder writes NaN as null without a word; only what holds a null needs the walk.
+    if (
+        fmt == "json"
+        and b"null" in raw
+        and not all_finite(msgspec.to_builtins(message, builtin_types=(bytes,)))
+    ):
+        raise Malformed(
+            f"{_name(type(message))} holds NaN or an infinity, which JSON cannot say; send msgpack or null"
+        )
+    if len(raw) > MAX_RECORD_BYTES:
+        raise TooLarge(
+            f"{_name(type(message))} takes {len(raw)} bytes; at most {MAX_RECORD_BYTES} fit a record"
+        )
+    return raw
+
+
+@overload
+def decode(raw: bytes, kind: type[M], fmt: Format | None = None) -> M: ...
+@overload
+def decode(raw: bytes, kind: Any, fmt: Format | None = None) -> Any: ...
+def decode(raw: bytes, kind: Any, fmt: Format | None = None) -> Any:
+    """The message in `raw`; `kind` is a Message class or a union of some (`JoinEvent`). Without `fmt` it is
+    sniffed.
+
+    Raises:
+        TooLarge: more than MAX_RECORD_BYTES.
+        UnsupportedVersion: another version than VERSION - 1 or VERSION.
+        Malformed: anything else that is no such message.
+    """
+    fmt = fmt or format_of(None, raw)
+    _check_size(raw, fmt, _OWN_MEMORY)
+    try:
+        message = decoder(kind, fmt)(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        _refuse(raw, fmt, _name(kind), error)
+    if message.v not in _READ_VERSIONS:
+        raise _unsupported(message.v)
+    check_message(message)
+    return message
+
+
+def decode_request(raw: bytes, fmt: Format | None = None) -> Request:
+    """A request as any producer may write it: unknown top-level keys fold into `inputs`, `privacy_level` is
+    `privacy`.
+
+    Raises: as `decode`.
+    """
+    fmt = fmt or format_of(None, raw)
+    _check_size(raw, fmt, MAX_MEMORY)
+    try:
+        found = decoder(Any, fmt)(raw)
+        if type(found) is not dict:
+            raise Malformed(f"a request is a map, not a {type(found).__name__}")
+        if not _REQUEST_KEYS.issuperset(found):
+            found = _folded(found)
+        request = msgspec.convert(found, Request)
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+        _refuse(raw, fmt, "Request", error)
+    if request.v not in _READ_VERSIONS:
+        raise _unsupported(request.v)
+    if request.id is not None:
+        check_id(request.id)
+    check_message(request)
+    return request
+
+
+def digest_of(request: Request) -> str:
+    """Digest of what is asked (32 hex digits): all but who asks, under which id, by when, and where the
+    answer goes.
+    """
+    parts = (
+        request.task,
+        request.query,
+        request.inputs,
+        request.params,
+        request.privacy,
+        request.max_cost,
+        request.claim,
+    )
+    return blake2b(_CANONICAL(parts), digest_size=16).hexdigest()
+
+
+def _check_size(raw: bytes, fmt: Format, memory: int) -> None:
+    if len(raw) > MAX_RECORD_BYTES:
+        raise TooLarge(
+            f"record has {len(raw)} bytes; at most {MAX_RECORD_BYTES} are read,"
+            " send large inputs by claim check"
+        )
+    check_memory(raw, fmt == "json", memory)
+
+
+def _folded(found: dict[Any, Any]) -> dict[str, Any]:
+    """`found` with its unknown keys moved into `inputs`; a name given in both places is ambiguous."""
+    known: dict[str, Any] = {}
+    loose: dict[str, Any] = {}
+    for key, value in found.items():
+        if type(key) is not str:
+            raise Malformed("a request has a key that is no string")
+        (known if key in _REQUEST_KEYS else loose)[key] = value
+    level = loose.pop("privacy_level", None)
+    if level is not None:
+        if type(level) is not str or level.lower() not in ("high", "normal"):
+            raise Malformed("privacy_level is neither HIGH nor NORMAL")
+        # Declared twice, the stricter word counts.
+        if level.lower() == "high" or "privacy" not in known:
+            known["privacy"] = level.lower()
+    inputs = known.get("inputs") or {}
+    if loose and type(inputs) is dict:
+        if not loose.keys().isdisjoint(inputs):
+            raise Malformed("a key stands both beside `inputs` and in it; give it once")
+        known["inputs"] = {**inputs, **loose}
+    return known
+
+
+def _refuse(raw: bytes, fmt: Format, name: str, error: Exception) -> NoReturn:
+    head = read_head(raw, fmt)
+    if head is not None and type(head.v) is int and head.v not in _READ_VERSIONS:
+        raise _unsupported(head.v) from None
+    if isinstance(error, Malformed):
+        raise error
+    raise Malformed(f"not a {name} in {fmt}: {_reason(error)}") from None
+
+
+def _unsupported(version: int) -> UnsupportedVersion:
+    return UnsupportedVersion(
+        f"message has version {version}; this build reads {_READ_VERSIONS[0]} to {VERSION}"
+    )
+
+
+def _reason(error: Exception) -> str:
+    """The words of a decoder, without any value that it quotes from the payload."""
+    if isinstance(error, RecursionError):
+        return "nested too deep"
+    if isinstance(error, UnicodeError):
+        return "text that is no UTF-8 (a lone surrogate or odd bytes)"
+    return _QUOTED.sub("'...'", str(error))[:200]
+
+
+def _name(kind: Any) -> str:
+    return getattr(kind, "__name__", None) or str(kind).replace("schemas.messages.", "").replace(
+        "schemas.cards.", ""
+    )

@@ -1,0 +1,268 @@
+"""Reading a rules file: JSON with places, so that an error can say where it is, and the tasks in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
+
+from schemas.errors import RulesError, UnknownTopic
+from schemas.rules_structs import DEFAULT_MERGE, MergeRule, RulesFile, StepRule, TaskRule, Weights
+from schemas.templates import TEMPLATES
+from schemas.topics import reply_topic
+from schemas.values import check_value
+
+MAX_RULES_BYTES = 2**20
+"""What a ConfigMap can carry."""
+
+Path = tuple[str | int, ...]
+S = TypeVar("S", bound=msgspec.Struct)
+
+_INHERITED = ("local_threshold", "slow_ms", "on_slow")
+_SPACE = re.compile(r"\s*")
+_PLACE = re.compile(r"(.*) - at `(?:key in )?\$(.*)`", re.DOTALL)
+_SEGMENT = re.compile(r"\.([A-Za-z_]+)|\[(\d+)\]")
+_UNKNOWN = re.compile(r"unknown field `(.*?)`", re.DOTALL)
+
+
+class RulesText:
+    """The text of a rules file and what it says."""
+
+    def __init__(self, text: str, said: dict[str, Any]) -> None:
+        self.text = text
+        self.said = said
+        self.flat = "tasks" not in said
+
+    @classmethod
+    def read(cls, raw: bytes) -> RulesText:
+        """The file in `raw`.
+
+        Raises:
+            RulesError: no JSON object, or one with a key twice.
+        """
+        if len(raw) > MAX_RULES_BYTES:
+            raise RulesError(f"rules: {len(raw)} bytes; at most {MAX_RULES_BYTES} are read")
+        try:
+            text = raw.decode("utf-8-sig")
+            said = json.loads(text, object_pairs_hook=_unique, parse_constant=_constant)
+        except UnicodeDecodeError as error:
+            raise RulesError(f"rules: not UTF-8 at byte {error.start}; save the file as UTF-8") from None
+        except json.JSONDecodeError as error:
+            raise RulesError(f"rules: line {error.lineno}, column {error.colno}: {error.msg}") from None
+        except RecursionError:
+            raise RulesError("rules: nested too deep") from None
+        except RulesError:
+            raise
+        except ValueError as error:
+            raise RulesError(f"rules: {error}") from None
+        if not isinstance(said, dict):
+            raise RulesError('rules: not a JSON object; write {"tasks": {"NAME": {...}}}')
+        try:
+            check_value(said, "rules")
+            msgspec.json.encode(said)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise RulesError(f"rules: {error}") from None
+        return cls(text, said)
+
+    def refuse(self, path: Path, why: str) -> NoReturn:
+        """Raises the error at `path`, with its line."""
+        line = self.text.count("\n", 0, _offset(self.text, path)) + 1
+        raise RulesError(f"rules: {show(path)} (line {line}): {why}")
+
+    def convert(self, value: Any, kind: type[S], path: Path) -> S:
+        """`value` as `kind`, with errors at their place below `path`."""
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            why, below = _located(str(error))
+            unknown = _UNKNOWN.search(why)
+            if unknown is None:
+                self.refuse(path + below, why)
+            self.refuse((*path, *below, unknown.group(1)), _unknown(unknown.group(1), kind, below))
+
+    def task_path(self, name: str) -> Path:
+        """Where the task `name` stands."""
+        return (name,) if self.flat else ("tasks", name)
+
+    def reply_topics(self, names: Iterable[str]) -> set[str]:
+        """The reply topics by their whole names."""
+        found = set()
+        for index, name in enumerate(names):
+            try:
+                found.add(reply_topic(name))
+            except UnknownTopic as error:
+                self.refuse(("reply_topics", index), str(error))
+        return found
+
+
+def tasks_of(text: RulesText) -> tuple[RulesFile, dict[str, TaskRule]]:
+    """The file's own keys, and its tasks with templates, default steps and inherited settings filled in."""
+    said = text.said
+    named = (
+        said["tasks"]
+        if not text.flat
+        else {k: v for k, v in said.items() if k not in ("reply_topics", "builtin")}
+    )
+    if not isinstance(named, dict):
+        text.refuse(("tasks",), "not an object; write NAME: {...} for each task")
+    file = text.convert(
+        {k: v for k, v in said.items() if (k != "tasks" and k not in named) or k == "builtin"}, RulesFile, ()
+    )
+    tasks = {}
+    for name, entry in named.items():
+        path = text.task_path(name)
+        if not name or len(name) > 128:
+            text.refuse(path, "a task's name has 1 to 128 characters")
+        if not isinstance(entry, dict):
+            text.refuse(path, _no_task(text, name))
+        tasks[name] = _task(text, name, entry, path)
+    if file.builtin:
+        for name in TEMPLATES.keys() - tasks.keys():
+            tasks[name] = _task(text, name, {}, ())
+    return file, dict(sorted(tasks.items()))
+
+
+def _task(text: RulesText, name: str, entry: dict[str, Any], path: Path) -> TaskRule:
+    task = text.convert(entry, TaskRule, path)
+    template = (
+        TEMPLATES.get(name, {}) if not task.steps and task.capability is None and _builtin(text) else {}
+    )
+    if template:
+        whole = msgspec.convert(template, TaskRule)
+        steps: Any = template["steps"]
+        changes = {"phrases": task.phrases or whole.phrases, "merge": task.merge or whole.merge}
+        task = msgspec.structs.replace(task, **changes, steps=whole.steps)
+    elif task.steps:
+        steps = entry["steps"]
+    else:
+        steps = [{}]
+        task = msgspec.structs.replace(
+            task, steps=(StepRule(name=_step_name(name), capability=task.capability or name),)
+        )
+    filled = tuple(_inherit(task, step, given) for step, given in zip(task.steps, steps, strict=True))
+    merge = task.merge or (MergeRule(strategy=DEFAULT_MERGE) if len(filled) > 1 else None)
+    return msgspec.structs.replace(task, steps=filled, merge=merge)
+
+
+def _builtin(text: RulesText) -> bool:
+    return text.said.get("builtin", True) is True
+
+
+def _step_name(task: str) -> str:
+    return task.replace("/", ".")
+
+
+def _inherit(task: TaskRule, step: StepRule, given: dict[str, Any]) -> StepRule:
+    """`step` with what the task says of all its steps."""
+    changes: dict[str, Any] = {key: getattr(task, key) for key in _INHERITED if getattr(step, key) is None}
+    if task.side is not None and "side" not in given:
+        changes["side"] = task.side
+    # A step that is always local would find no place at all beyond the limit.
+    if step.max_local_tokens is None and changes.get("side", step.side) == "auto":
+        changes["max_local_tokens"] = task.max_local_tokens
+    return msgspec.structs.replace(step, **changes, capability=step.capability or step.name)
+
+
+def _no_task(text: RulesText, name: str) -> str:
+    if not text.flat:
+        return "a task is an object"
+    near = get_close_matches(name, ("tasks", "reply_topics", "builtin"), 1)
+    return "a task is an object" + (f"; did you mean the key {near[0]!r}?" if near else "")
+
+
+def _unknown(key: str, kind: type[msgspec.Struct], below: Path) -> str:
+    part: Any = (
+        {"steps": StepRule, "merge": MergeRule, "weights": Weights}.get(str(below[0]), kind)
+        if below
+        else kind
+    )
+    known = part.__struct_encode_fields__
+    near = get_close_matches(key, known, 1)
+    return "unknown key; " + (
+        f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
+    )
+
+
+def _located(message: str) -> tuple[str, Path]:
+    """The words and the path in an error of msgspec; the path ends at the first key that it does not name."""
+    found = _PLACE.fullmatch(message)
+    if found is None:
+        return message, ()
+    path: list[str | int] = []
+    rest = found.group(2)
+    at = 0
+    while (segment := _SEGMENT.match(rest, at)) is not None:
+        path.append(segment.group(1) if segment.group(1) else int(segment.group(2)))
+        at = segment.end()
+    return found.group(1), tuple(path)
+
+
+def show(path: Path) -> str:
+    """`path` as JSON path: `$.tasks.intent.steps[1]`."""
+    shown = "$"
+    for segment in path:
+        if isinstance(segment, int):
+            shown += f"[{segment}]"
+        else:
+            shown += (
+                f".{segment}"
+                if re.fullmatch(r"\w+", segment)
+                else f"[{json.dumps(segment, ensure_ascii=False)}]"
+            )
+    return shown
+
+
+def _offset(text: str, path: Path) -> int:
+    """Where the last part of `path` that the text has begins; `text` is valid JSON."""
+    at = _skip(text, 0)
+    for segment in path:
+        found = _child(text, at, segment)
+        if found is None:
+            return at
+        at = found
+    return at
+
+
+def _child(text: str, at: int, segment: str | int) -> int | None:
+    """Where the value of a key or index begins in the container at `at`."""
+    if text[at] not in "{[":
+        return None
+    is_map = text[at] == "{"
+    at = _skip(text, at + 1)
+    index = 0
+    while text[at] not in "}]":
+        key: str | int = index
+        if is_map:
+            key, at = scanstring(text, at + 1, True)
+            at = _skip(text, _skip(text, at) + 1)
+        if key == segment:
+            return at
+        _, at = json.JSONDecoder().raw_decode(text, at)
+        at = _skip(text, at)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+        index += 1
+    return None
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise RulesError(f"rules: the key {key!r} stands twice in one object; give it once")
+        found[key] = value
+    return found
+
+
+def _constant(name: str) -> NoReturn:
+    raise RulesError(f"rules: {name} is no JSON number")

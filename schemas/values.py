@@ -1,0 +1,81 @@
+"""What a free-form value (inputs, params, output) may hold: None, bool, int, float, str, bytes, list and
+dict[str].
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+from schemas.errors import Malformed
+
+MAX_DEPTH = 32
+"""Containers inside each other in a value that comes from outside."""
+
+INNER_DEPTH = MAX_DEPTH + 8
+"""The same in Edgeway's own records, which put what they were given a few levels deeper."""
+
+_SCALARS = frozenset((type(None), bool, int, float, str, bytes))
+_NUMBERS = frozenset((int, float))
+_STR = frozenset((str,))
+
+
+def check_value(value: Any, what: str, depth: int = MAX_DEPTH) -> None:
+    """Refuses what no reader could decode again. A tuple counts as a list.
+
+    Raises:
+        Malformed: another type, a key that is no string, deeper than `depth`.
+    """
+    level = [value]
+    for _ in range(depth + 1):
+        level = [child for item in level for child in _nested(item, what)]
+        if not level:
+            return
+    raise Malformed(f"{what} nests deeper than {depth} levels")
+
+
+def _nested(item: Any, what: str) -> list[Any]:
+    """The containers in `item`, and whatever else is no scalar."""
+    kind = type(item)
+    if kind is dict:
+        if not _STR.issuperset(map(type, item)):
+            raise Malformed(f"{what} has a key that is no string")
+        children = item.values()
+    elif kind is list or kind is tuple:
+        if _all_numbers(item):
+            return []
+        children = item
+    elif kind in _SCALARS:
+        return []
+    else:
+        raise Malformed(
+            f"{what} holds a {kind.__name__}; use null, bool, int, float, str, bytes, list or dict"
+        )
+    if _SCALARS.issuperset(map(type, children)):
+        return []
+    return [child for child in children if type(child) not in _SCALARS]
+
+
+def _all_numbers(items: Any) -> bool:
+    # sum() refuses what is no number, eight times as fast as asking each for its type: 784 pixels in 5 us.
+    if len(items) < 16 or type(items[0]) not in _NUMBERS:
+        return False
+    try:
+        return type(sum(items)) in _NUMBERS
+    except (TypeError, OverflowError):
+        return False
+
+
+def all_finite(value: Any) -> bool:
+    """Whether no float in `value` (builtins only) is NaN or infinite."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, float):
+            if not isfinite(item):
+                return False
+        elif isinstance(item, dict):
+            pending.extend(item.values())
+        elif isinstance(item, list | tuple):
+            pending.extend(item)
+    return True
