@@ -1,0 +1,115 @@
+"""Reading without a group on aiokafka: from a time to the end, or for as long as one likes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from streams.delivery.drivers.aiokafka_client import Options, within
+from streams.delivery.errors import Unavailable
+from streams.delivery.records import Record
+
+WAIT_S = 10.0
+
+
+def _consumer(options: Options) -> Any:
+    return AIOKafkaConsumer(
+        **options,
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        fetch_max_wait_ms=500,
+        metadata_max_age_ms=30_000,
+    )
+
+
+async def seek_to_time(
+    consumer: Any, places: Sequence[TopicPartition], since_ms: int
+) -> dict[TopicPartition, int]:
+    """Seek `places` to the first record appended at `since_ms` or later; the end offsets as they are now."""
+    ends = await within(WAIT_S, consumer.end_offsets(places), "reading end offsets")
+    found = await within(
+        WAIT_S, consumer.offsets_for_times(dict.fromkeys(places, max(0, since_ms))), "looking up a time"
+    )
+    for place in places:
+        at = found.get(place)
+        consumer.seek(place, at.offset if at is not None else ends[place])
+    return dict(ends)
+
+
+class AiokafkaReader:
+    """The Reader: one short-lived consumer a call."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    async def read(self, topic: str, partition: int, since_ms: int) -> AsyncIterator[list[Record]]:
+        """Records from that append time to the end as it was at the call.
+
+        Raises:
+            Unavailable: Kafka does not answer.
+        """
+        consumer = _consumer(self._options)
+        place = TopicPartition(topic, partition)
+        await within(WAIT_S, consumer.start(), "connecting")
+        try:
+            consumer.assign([place])
+            end = (await seek_to_time(consumer, [place], since_ms))[place]
+            # The position and not the last offset + 1: control records have offsets too.
+            while await within(WAIT_S, consumer.position(place), "reading a position") < end:
+                found = await within(
+                    WAIT_S, consumer.getmany(place, timeout_ms=500, max_records=2000), "reading"
+                )
+                if records := found.get(place):
+                    yield records
+        finally:
+            await asyncio.wait_for(consumer.stop(), WAIT_S)
+
+
+class Tail:
+    """Follows all partitions of a topic without a group, from an append time on."""
+
+    def __init__(self, options: Options, topic: str, since_ms: int, take: Callable[[Record], None]) -> None:
+        self._options = options
+        self._topic = topic
+        self._since = since_ms
+        self._take = take
+        self.caught_up = asyncio.Event()
+
+    async def run(self) -> None:
+        """Follow until cancelled. `caught_up` is set once what was there at the start has been read.
+
+        Raises:
+            Unavailable: the topic is missing, or Kafka did not answer at the start.
+        """
+        consumer = _consumer(self._options)
+        await within(WAIT_S, consumer.start(), "connecting")
+        try:
+            places = await self._places(consumer)
+            consumer.assign(places)
+            ends = await seek_to_time(consumer, places, self._since)
+            while True:
+                found = await consumer.getmany(timeout_ms=200, max_records=2000)
+                for records in found.values():
+                    for record in records:
+                        self._take(record)
+                if not self.caught_up.is_set() and await self._is_at(consumer, ends):
+                    self.caught_up.set()
+        finally:
+            await asyncio.wait_for(consumer.stop(), WAIT_S)
+
+    async def _places(self, consumer: Any) -> list[TopicPartition]:
+        metadata = await within(WAIT_S, consumer._client.fetch_all_metadata(), "asking for metadata")
+        partitions = metadata.partitions_for_topic(self._topic)
+        if not partitions:
+            raise Unavailable(f"topic {self._topic} does not exist; run `edgeway topics apply`")
+        return [TopicPartition(self._topic, number) for number in sorted(partitions)]
+
+    async def _is_at(self, consumer: Any, ends: dict[TopicPartition, int]) -> bool:
+        for place, end in ends.items():
+            if await within(WAIT_S, consumer.position(place), "reading a position") < end:
+                return False
+        return True

@@ -1,0 +1,118 @@
+"""The Sink on aiokafka: one idempotent producer, replaced when it is broken."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+from aiokafka import errors as kafka
+
+from streams.delivery.drivers.aiokafka_client import Options, within
+from streams.delivery.errors import Unavailable, Undeliverable
+from streams.delivery.records import Outgoing, Place
+
+log = logging.getLogger(__name__)
+
+BATCH_BYTES = 512 * 1024
+MOST_BYTES = 3 * 1024 * 1024
+
+_REFUSED: dict[type[Exception], str] = {
+    kafka.MessageSizeTooLargeError: "too_large",
+    kafka.RecordListTooLargeError: "too_large",
+    kafka.RecordTooLargeError: "too_large",
+    kafka.InvalidTopicError: "unknown_capability",
+    kafka.TopicAuthorizationFailedError: "unknown_capability",
+    kafka.ClusterAuthorizationFailedError: "unknown_capability",
+}
+
+
+class AiokafkaSink:
+    """`acks=all`, idempotent, no linger: batches form behind the request in flight."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._producer: Any = None
+
+    async def start(self) -> None:
+        """Connect.
+
+        Raises:
+            Unavailable: no broker answers.
+        """
+        producer: Any = AIOKafkaProducer(
+            **self._options,
+            acks="all",
+            enable_idempotence=True,
+            linger_ms=0,
+            max_batch_size=BATCH_BYTES,
+            max_request_size=MOST_BYTES,
+            request_timeout_ms=30_000,
+            metadata_max_age_ms=30_000,
+        )
+        try:
+            await within(15.0, producer.start(), "starting the producer")
+        except BaseException:
+            await _discard(producer)
+            raise
+        self._producer = producer
+
+    async def partitions(self, topic: str, wait_s: float) -> int:
+        # partitions_for() waits without limit for a topic that does not exist.
+        try:
+            found = await within(wait_s, self._producer.client.fetch_all_metadata(), "asking for metadata")
+        except kafka.KafkaError as error:
+            raise Unavailable(f"asking for metadata: {error}") from error
+        return len(found.partitions_for_topic(topic) or ())
+
+    async def write(self, place: Place, records: Sequence[Outgoing], wait_s: float) -> tuple[int, int]:
+        producer = self._producer
+        batch = producer.create_batch()
+        count = 0
+        for record in records:
+            # Its Cython builder takes a list and nothing else.
+            headers = record.headers if isinstance(record.headers, list) else list(record.headers)
+            if batch.append(key=record.key, value=record.value, timestamp=None, headers=headers) is None:
+                break
+            count += 1
+        if count == 0:
+            raise Undeliverable("too_large", f"a record of {len(records[0].value)} bytes fits no batch")
+        try:
+            future = await within(
+                wait_s, producer.send_batch(batch, place.topic, partition=place.partition), "writing"
+            )
+            written = await within(wait_s, asyncio.shield(future), "writing")
+        except tuple(_REFUSED) as error:
+            raise Undeliverable(_REFUSED[type(error)], f"{place.topic}: {type(error).__name__}") from error
+        except kafka.KafkaError as error:
+            # Fatal states of an idempotent producer (OutOfOrderSequenceNumber, InvalidProducerEpoch) are
+            # for good.
+            raise Unavailable(f"writing: {type(error).__name__}") from error
+        return count, written.timestamp if written is not None else -1
+
+    async def replace(self) -> None:
+        old, self._producer = self._producer, None
+        if old is not None:
+            await _discard(old)
+        await self.start()
+
+    async def stop(self, wait_s: float) -> None:
+        if self._producer is None:
+            return
+        try:
+            await asyncio.wait_for(self._producer.stop(), wait_s)
+        except TimeoutError:
+            log.warning("the producer did not stop within %.1f s", wait_s)
+
+
+async def _discard(producer: Any) -> None:
+    """End a producer without flushing: what it still holds is written again by its successor."""
+    accumulator = producer._message_accumulator
+    accumulator.fail_all(kafka.ProducerClosed())
+    try:
+        await asyncio.wait_for(producer.stop(), 2.0)
+    except (TimeoutError, kafka.KafkaError) as error:
+        log.warning("a broken producer did not stop: %s", type(error).__name__)
+        await producer.client.close()

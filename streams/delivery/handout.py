@@ -1,0 +1,64 @@
+"""Handing out: as batches in the usual case, one record at a time where a record is suspected of killing
+its process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from schemas.messages import Failure
+from streams.delivery.committer import Committer
+from streams.delivery.lane import Lane
+from streams.delivery.records import Batch, Place, Record
+
+POLL_S = 0.002
+
+
+class Handout:
+    """Gives records to the agent, and writes the notes that find a killer."""
+
+    def __init__(
+        self, deliver: Callable[[Batch], Awaitable[None]], committer: Committer, lanes: Mapping[Place, Lane]
+    ) -> None:
+        self._deliver = deliver
+        self._committer = committer
+        self._lanes = lanes
+
+    async def give(self, lane: Lane, records: list[Record]) -> None:
+        """Hand out `records` of `lane`, which took them already."""
+        if not lane.handed_out:
+            # From now on an unclean end counts against this start.
+            lane.handed_out = True
+            await self._committer.mark(lane)
+        if not lane.careful:
+            await self._hand(lane, records)
+            return
+        for record in records:
+            await self._give_alone(lane, record)
+            if record.offset + 1 >= lane.end:
+                lane.careful = False
+
+    async def _give_alone(self, lane: Lane, record: Record) -> None:
+        if record.offset == lane.suspicion.guilty:
+            lane.given = record.offset
+            lane.fail(
+                record, Failure(code="killed_its_process", message="its handler ended the process each time")
+            )
+        else:
+            # What dies must die of this record and of no other, or an innocent one would be condemned.
+            await self._until(lane, lambda: not any(other.is_busy() for other in self._lanes.values()))
+            lane.alone = record.offset
+            await self._committer.mark(lane)
+            await self._hand(lane, [record])
+        await self._until(lane, lambda: not lane.is_busy() and not lane.writing)
+        lane.alone = -1
+
+    async def _hand(self, lane: Lane, records: list[Record]) -> None:
+        lane.given = records[-1].offset
+        await self._deliver(Batch(lane, records))
+
+    async def _until(self, lane: Lane, holds: Callable[[], bool]) -> None:
+        # Ends with the lane, whose revocation cancels the polling task; the watchdog ends a process that
+        # waits too long.
+        while lane.alive and not holds():  # noqa: ASYNC110 - windows are pure and know no events
+            await asyncio.sleep(POLL_S)

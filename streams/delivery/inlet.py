@@ -1,0 +1,258 @@
+"""The inlet: records from a consumer group to one agent, committed only when they are done."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from streams import metrics
+from streams.delivery.agent import Agent
+from streams.delivery.committer import Committer
+from streams.delivery.driver import Source
+from streams.delivery.errors import DeliveryError, NotOwner, Unavailable
+from streams.delivery.handout import Handout
+from streams.delivery.lane import Lane
+from streams.delivery.outlet import Outlet
+from streams.delivery.records import Batch, Place, Record
+from streams.delivery.suspects import parse, suspicion
+
+log = logging.getLogger(__name__)
+
+Deliver = Callable[[Batch], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class InletSettings:
+    """Bounds and times. `pausing` is off for `joins` alone: what closes a join stands behind what opens
+    it."""
+
+    group: str
+    session_s: float = 6.0
+    batch_records: int = 500
+    window_records: int = 2000
+    window_bytes: int = 64 * 1024 * 1024
+    pausing: bool = True
+    commit_every_s: float = 0.2
+    prove_every_s: float = 1.0
+    drain_s: float = 3.0
+    wait_s: float = 5.0
+    poll_s: float = 0.2
+    leave: bool = False
+
+
+class Inlet:
+    """Polls, hands out, pauses, commits, and gives up partitions in order.
+
+    `deliver` hands one batch to the agent's runner and may wait (a bounded channel). `failed` ends with the
+    reason when
+    the inlet cannot go on; the process must then end.
+    """
+
+    def __init__(self, source: Source, outlet: Outlet, agent: Agent, settings: InletSettings) -> None:
+        self._source = source
+        self._outlet = outlet
+        self._agent = agent
+        self.settings = settings
+        self.lanes: dict[Place, Lane] = {}
+        self._retired = 0
+        self._epoch = 0
+        self._poll: asyncio.Task[None] | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._commits: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._handout: Handout | None = None
+        self.committer = Committer(source, self.lanes, settings)
+        self.ready = asyncio.Event()
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def finished(self) -> int:
+        """Records handled so far; it only grows."""
+        return self._retired + sum(lane.finished for lane in self.lanes.values())
+
+    @property
+    def waiting(self) -> int:
+        """Records in hand that are not handled yet."""
+        return sum(lane.window.next - lane.window.frontier for lane in self.lanes.values())
+
+    async def start(self, deliver: Deliver) -> None:
+        self._handout = Handout(deliver, self.committer, self.lanes)
+        await self._source.start(self)
+        self._commits = asyncio.create_task(self._commit_loop())
+
+    async def stop(self, deadline_s: float) -> None:
+        """Stop polling, drain within the deadline, commit, leave."""
+        self._stopping = True
+        until = time.monotonic() + deadline_s
+        await self._halt()
+        await self._drain(list(self.lanes.values()), deadline_s)
+        if self._commits is not None:
+            self._commits.cancel()
+            await asyncio.gather(self._commits, return_exceptions=True)
+        await self._hand_over(list(self.lanes.values()))
+        self._retire()
+        if self.settings.leave:
+            await self._source.leave()
+        await self._source.stop(max(1.0, until - time.monotonic()))
+
+    async def revoked(self, places: frozenset[Place]) -> None:
+        """The group rebalances (eagerly: all partitions go)."""
+        # No lock around the poll: it waits inside a reassignment, and a lock would deadlock with this
+        # callback.
+        try:
+            await self._halt()
+            if self._stopping:
+                return
+            lanes = list(self.lanes.values())
+            await self._drain(lanes, self.settings.drain_s)
+            await self._hand_over(lanes)
+            self._retire()
+        except Exception as error:  # noqa: BLE001 - the client swallows what a listener raises
+            self._fail(error)
+
+    async def assigned(self, places: frozenset[Place]) -> None:
+        """Note the new partitions; the work is done after the callback, for no heartbeat is sent during
+        it."""
+        if self._stopping:
+            return
+        self._epoch += 1
+        metrics.REBALANCES.labels(self.settings.group).inc()
+        self._opening = asyncio.create_task(self._open(places, self._epoch))
+        self._opening.add_done_callback(self._ended)
+
+    async def _open(self, places: frozenset[Place], epoch: int) -> None:
+        lanes = [] if not places else await self._new_lanes(places, epoch)
+        if epoch != self._epoch or self._stopping:
+            return
+        for lane in lanes:
+            self.lanes[lane.place] = lane
+            self._source.seek(lane.place, lane.start)
+            self._agent.assigned(lane)
+        log.info("%s: %d partitions in epoch %d", self.settings.group, len(lanes), epoch)
+        self.ready.set()
+        self._poll = asyncio.create_task(self._poll_loop(epoch))
+        self._poll.add_done_callback(self._ended)
+
+    async def _new_lanes(self, places: frozenset[Place], epoch: int) -> list[Lane]:
+        wait = self.settings.wait_s
+        while True:
+            try:
+                committed, ends, beginnings = await asyncio.gather(
+                    self._source.committed(places, wait),
+                    self._source.ends(places, wait),
+                    self._source.beginnings(places, wait),
+                )
+                break
+            except (Unavailable, NotOwner) as error:
+                log.warning("%s: cannot read the committed offsets yet: %s", self.settings.group, error)
+                await asyncio.sleep(0.3)
+        lanes = []
+        for place in sorted(places):
+            offset, text = committed[place]
+            start = max(offset, beginnings[place])
+            if 0 <= offset < beginnings[place]:
+                metrics.LOST_WORK.labels(place.topic).inc(beginnings[place] - offset)
+                log.error(
+                    "%s/%d: %d records were deleted before they were done; retention is too short for the lag",
+                    place.topic,
+                    place.partition,
+                    beginnings[place] - offset,
+                )
+            lanes.append(
+                Lane(
+                    place,
+                    epoch,
+                    start,
+                    ends[place],
+                    self._outlet,
+                    group=self.settings.group,
+                    refuse=self._agent.refuse,
+                    suspicion=suspicion(parse(text), start),
+                )
+            )
+        return lanes
+
+    async def _poll_loop(self, epoch: int) -> None:
+        assert self._handout is not None
+        while epoch == self._epoch and not self._stopping:
+            found = await self._source.poll(self.settings.poll_s, self.settings.batch_records)
+            for place, records in found.items():
+                lane = self.lanes.get(place)
+                if lane is not None and lane.epoch == epoch:
+                    await self._hand_out(lane, records)
+            self._pause_and_resume()
+
+    async def _hand_out(self, lane: Lane, records: Sequence[Record]) -> None:
+        assert self._handout is not None
+        taken = lane.take(records)
+        if taken:
+            metrics.RECORDS.labels(lane.topic).inc(len(taken))
+            await self._handout.give(lane, taken)
+
+    def _pause_and_resume(self) -> None:
+        if not self.settings.pausing:
+            return
+        most, most_bytes = self.settings.window_records, self.settings.window_bytes
+        for lane in self.lanes.values():
+            records, size = len(lane.window), lane.window.bytes
+            if not lane.paused and (records >= most or size >= most_bytes):
+                self._source.pause([lane.place])
+                lane.paused = True
+            elif lane.paused and records <= most // 2 and size <= most_bytes // 2:
+                self._source.resume([lane.place])
+                lane.paused = False
+
+    async def _commit_loop(self) -> None:
+        try:
+            await self.committer.run()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - reported to the owner, who ends the process
+            self._fail(error)
+
+    async def _halt(self) -> None:
+        """Stop opening and polling."""
+        self._epoch += 1
+        tasks = [task for task in (self._opening, self._poll) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._opening = self._poll = None
+
+    async def _drain(self, lanes: Sequence[Lane], budget_s: float) -> None:
+        until = time.monotonic() + budget_s
+        while not all(lane.is_drained() for lane in lanes) and time.monotonic() < until:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+    async def _hand_over(self, lanes: Sequence[Lane]) -> None:
+        """The last commit of these lanes; also the proof that they were still ours."""
+        if not lanes:
+            return
+        try:
+            await self.committer.hand_over(lanes)
+        except (NotOwner, Unavailable) as error:
+            log.info(
+                "%s: the last commit was not taken (%s); the next owner repeats what it held",
+                self.settings.group,
+                error,
+            )
+
+    def _retire(self) -> None:
+        for lane in self.lanes.values():
+            lane.alive = False
+            self._retired += lane.finished
+            self._agent.revoked(lane)
+        self.lanes.clear()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            self._fail(task.exception())
+
+    def _fail(self, error: BaseException | None) -> None:
+        if not self.failed.done():
+            self.failed.set_exception(error or DeliveryError("the inlet ended"))
+            # Read once, so that a process that ends for another reason does not warn about it.
+            self.failed.exception()

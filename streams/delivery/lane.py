@@ -1,0 +1,129 @@
+"""A lane: one assigned partition in one epoch, as its agent sees it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+
+from schemas.messages import Failure
+from streams import metrics
+from streams.delivery.dead_letters import dead_letter
+from streams.delivery.outlet import Outlet
+from streams.delivery.records import Output, Place, Record, size_of
+from streams.delivery.suspects import Note, Suspicion
+from streams.delivery.window import Window
+
+log = logging.getLogger(__name__)
+
+Refuse = Callable[[Record, Failure], Sequence[Output]]
+
+
+_UNSUSPECTED = Suspicion()
+
+
+class Lane:
+    """Settles records: writes what they caused, and finishes their offsets when that is acknowledged.
+
+    `start` is the committed watermark at assignment, `end` the log's end then. Once revoked, `alive` is
+    False and every call
+    does nothing: work of an old epoch finishes silently.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        epoch: int,
+        start: int,
+        end: int,
+        outlet: Outlet,
+        *,
+        group: str,
+        refuse: Refuse,
+        suspicion: Suspicion = _UNSUSPECTED,
+    ) -> None:
+        self.place = place
+        self.epoch = epoch
+        self.start = start
+        self.end = end
+        self.alive = True
+        self.window = Window(start)
+        self.suspicion = suspicion
+        self.careful = suspicion.alone or suspicion.guilty >= 0
+        self.handed_out = False
+        self.given = start - 1
+        self.alone = -1
+        self.paused = False
+        self.writing = 0
+        self.finished = 0
+        self._outlet = outlet
+        self._group = group
+        self._refuse = refuse
+
+    @property
+    def topic(self) -> str:
+        return self.place.topic
+
+    @property
+    def partition(self) -> int:
+        return self.place.partition
+
+    def take(self, records: Iterable[Record]) -> list[Record]:
+        """Take `records` into the window; those it passed already (fetched again after a seek) are left
+        out."""
+        taken = [record for record in records if record.offset >= self.window.next]
+        for record in taken:
+            self.window.take(record.offset, size_of(record))
+        return taken
+
+    def settle(self, offsets: Iterable[int], outputs: Sequence[Output] = ()) -> None:
+        """Write `outputs` until they are acknowledged, then finish `offsets`."""
+        if not self.alive:
+            return
+        offsets = tuple(offsets)
+        if outputs:
+            self.writing += 1
+            self._outlet.post(outputs, lambda: self._written(offsets))
+        else:
+            self._finish(offsets)
+
+    def send(self, outputs: Sequence[Output]) -> None:
+        """Write `outputs`; the offset that caused them stays open for another reason."""
+        self.settle((), outputs)
+
+    def absorb(self, offset: int) -> None:
+        """`offset` was handled and stays unfinished until a later `settle`."""
+        if self.alive and self.window.absorb(offset):
+            self.finished += 1
+
+    def fail(self, record: Record, failure: Failure) -> None:
+        """Dead-letter `record`, untouched, and answer it with an error where an id can be read."""
+        if not self.alive:
+            return
+        metrics.DEAD_LETTERS.labels(self.topic, failure.code).inc()
+        log.warning("%s/%d offset %d is dead-lettered: %s", *self.place, record.offset, failure.code)
+        letter = dead_letter(record, failure, group=self._group, attempt=self.suspicion.unclean + 1)
+        self.settle((record.offset,), [letter, *self._refuse(record, failure)])
+
+    def is_drained(self) -> bool:
+        """Whether nothing is in hand: every record is handled and every write acknowledged."""
+        return self.writing == 0 and self.window.frontier == self.window.next
+
+    def is_busy(self) -> bool:
+        """Whether a record that was handed out is not handled yet."""
+        return self.window.frontier <= self.given
+
+    def note(self) -> Note:
+        """The note of a commit that is no hand-over."""
+        stands = self.careful or self.window.frontier == self.start
+        unclean = self.suspicion.unclean if self.handed_out and stands else 0
+        return Note(frontier=self.window.frontier, unclean=unclean, alone=self.alone)
+
+    def _written(self, offsets: tuple[int, ...]) -> None:
+        self.writing -= 1
+        if self.alive:
+            self._finish(offsets)
+
+    def _finish(self, offsets: Iterable[int]) -> None:
+        for offset in offsets:
+            if self.window.finish(offset):
+                self.finished += 1

@@ -1,0 +1,76 @@
+"""Suspects: a record that kills its process must not do so for ever. Pure.
+
+The commit carries a note. Ordinary progress writes the frontier; the first hand-out after an assignment
+counts how often
+the same frontier was assigned after an unclean end; a record handled alone is named before its handler sees
+it. Whoever is
+assigned a partition whose note names a record knows that this record was being handled, alone, when the
+process died.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ALONE_FROM = 2
+"""From the second unclean assignment of the same frontier on, records are handled one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What the metadata of a commit says.
+
+    `frontier`: first offset not handled; `unclean`: assignments of it after an unclean end; `alone`: the
+    offset handled
+    alone when the note was written; `clean`: written at an orderly hand-over.
+    """
+
+    frontier: int = -1
+    unclean: int = 0
+    alone: int = -1
+    clean: bool = False
+
+    def text(self) -> str:
+        """At most 50 ASCII characters; a broker takes 4,096."""
+        if self.clean:
+            return "clean"
+        parts = [f"f{self.frontier}"]
+        if self.unclean:
+            parts.append(f"n{self.unclean}")
+        if self.alone >= 0:
+            parts.append(f"a{self.alone}")
+        return ";".join(parts)
+
+
+def parse(text: str) -> Note:
+    """The note in `text`; whatever it cannot read (another tool's commit) counts as an orderly hand-over."""
+    values: dict[str, int] = {}
+    for part in text.split(";"):
+        name, digits = part[:1], part[1:]
+        if name in ("f", "n", "a") and digits.isascii() and digits.isdigit():
+            values[name] = int(digits[:18])
+    if "f" not in values:
+        return Note(clean=True)
+    return Note(frontier=values["f"], unclean=values.get("n", 0), alone=values.get("a", -1))
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """How a lane starts after its assignment: how often this start was tried, and the record found guilty
+    (-1: none)."""
+
+    unclean: int = 0
+    guilty: int = -1
+
+    @property
+    def alone(self) -> bool:
+        """Whether records are handled one by one."""
+        return self.unclean >= ALONE_FROM
+
+
+def suspicion(note: Note, start: int) -> Suspicion:
+    """What `note`, found at the assignment of a lane that starts at offset `start`, says."""
+    if note.clean:
+        return Suspicion()
+    guilty = note.alone if note.alone >= start else -1
+    return Suspicion(unclean=note.unclean + 1, guilty=guilty)

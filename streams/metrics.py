@@ -1,0 +1,42 @@
+"""Prometheus metrics of every role. Labels are bounded: topics, codes, states; never ids."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge, Histogram
+
+_LATENCY_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+DEAD_LETTERS = Counter("edgeway_dead_letters_total", "Records dead-lettered", ["topic", "code"])
+UNDELIVERABLE = Counter("edgeway_undeliverable_total", "Records that Kafka will never accept", ["code"])
+PRODUCERS_REPLACED = Counter(
+    "edgeway_producers_replaced_total", "Producers replaced after a fatal state or a silence"
+)
+RECORDS = Counter("edgeway_records_total", "Records taken from a topic", ["topic"])
+COMMITS = Counter("edgeway_commits_total", "Offset commits", ["outcome"])
+REBALANCES = Counter("edgeway_rebalances_total", "Assignments received", ["group"])
+LOST_WORK = Counter(
+    "edgeway_lost_work_total", "Records deleted by retention before they were done", ["topic"]
+)
+OPEN_RECORDS = Gauge("edgeway_open_records", "Records taken and not finished", ["group"])
+OPEN_BYTES = Gauge("edgeway_open_bytes", "Bytes of records taken and not finished", ["group"])
+TAKEOVER_S = Histogram(
+    "edgeway_takeover_seconds", "From assignment to the end of the backlog", ["group"], buckets=_LATENCY_S
+)
+REQUESTS = Counter("edgeway_requests_total", "Requests planned or refused", ["outcome"])
+ROUTES = Counter("edgeway_routes_total", "Steps placed", ["side", "rule"])
+RESULTS = Counter("edgeway_results_total", "Results published", ["status"])
+DEGRADED = Counter("edgeway_degraded_total", "Answers below the best", ["kind"])
+JOIN_EVENTS = Counter("edgeway_join_events_total", "Join events that led to nothing new", ["kind"])
+OPEN_JOINS = Gauge("edgeway_open_joins", "Requests waiting for their parts")
+ANSWER_S = Histogram("edgeway_answer_seconds", "From acceptance to the result", buckets=_LATENCY_S)
+SUBTASKS = Counter(
+    "edgeway_subtasks_total", "Subtasks answered by a worker", ["capability", "side", "outcome"]
+)
+INFERENCE_S = Histogram(
+    "edgeway_inference_seconds", "Time in the model, per batch", ["capability"], buckets=_LATENCY_S
+)
+BATCH_ROWS = Histogram(
+    "edgeway_batch_rows", "Rows per model call", ["capability"], buckets=(1, 2, 4, 8, 16, 32, 64, 128)
+)
+BREAKER = Gauge("edgeway_breaker_open", "1 where a capability's breaker is open", ["capability", "side"])
+LOOP_GAP_S = Gauge("edgeway_loop_gap_seconds", "The longest gap in the event loop of late")

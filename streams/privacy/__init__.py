@@ -1,0 +1,1 @@
+"""Privacy: what may leave for the cloud, and the only key that opens its topics."""
