@@ -1,0 +1,24 @@
+"""Stores that several processes of a role share: in memory for one process, on Redis for many."""
+
+from __future__ import annotations
+
+import time
+
+from streams.stores.errors import StoreError, StoreUnavailable
+from streams.stores.memory import MemorySeenStore
+from streams.stores.ports import SeenStore
+from streams.stores.redis import RedisSeenStore
+
+__all__ = [
+    "MemorySeenStore",
+    "RedisSeenStore",
+    "SeenStore",
+    "StoreError",
+    "StoreUnavailable",
+    "seen_store",
+]
+
+
+def seen_store(url: str | None) -> SeenStore:
+    """The store of seen ids at a `redis://` URL, or one in this process without. Connects at first use."""
+    return MemorySeenStore(clock=time.monotonic) if url is None else RedisSeenStore(url)

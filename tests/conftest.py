@@ -1,0 +1,20 @@
+"""Fixtures that several packages' tests share, and the rule that continuous integration skips nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers.docker import REQUIRED, docker_required
+from tests.helpers.redis import redis_server
+
+__all__ = ["redis_server"]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where Docker is required, a skipped test is a failed run: nobody reads the list of skips there."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not docker_required():
+        return
+    if reporter.stats.get("skipped") and session.exitstatus == pytest.ExitCode.OK:
+        reporter.write_line(f"\n{REQUIRED} is set, so the skipped tests count as failures", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
