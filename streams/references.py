@@ -1,9 +1,10 @@
 """Where a step's inputs come from: references into the request and into the outputs of earlier steps.
 
-A reference is `query`, `inputs.NAME`, `params.NAME`, `steps.STEP` or `steps.STEP.NAME`. NAME is everything after its dot, so
-names with dots work; where `steps.A.B` could mean a step `A.B` as well as the part `B` of step `A`, the step wins.
-A step without references gets all inputs of the request and, where the request has a query and no input of that name, `query`.
-Router and aggregator resolve alike, so that an attempt gets the same inputs whoever sends it.
+A reference is `query`, `inputs.NAME`, `params.NAME`, `steps.STEP` or `steps.STEP.NAME`; NAME is all after
+its dot. What is not there leaves its name out, so that a step may name inputs that only some requests give;
+a step none of whose names has a value is an error. A step without references gets all inputs of the request
+and, where the request has a query and no input of that name, `query`. Router and aggregator resolve alike,
+so that an attempt gets the same inputs whoever sends it.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from collections.abc import Mapping
 from typing import Any
 
 _NOTHING: Mapping[str, Any] = {}
+_ABSENT = object()
 
 
 class Unresolved(LookupError):
-    """A reference that leads nowhere; the message names it and what would mend it, never a value."""
+    """Inputs that lead nowhere; the message names the reference and what would mend it, never a value."""
 
 
 def resolve(
@@ -28,14 +30,23 @@ def resolve(
     """The inputs of a step by name. `outputs` are the outputs of answered steps by step name.
 
     Raises:
-        Unresolved: where the request or an earlier step lacks what a reference names.
+        Unresolved: no reference leads to a value, one names a step that has not answered, or one is none at
+        all.
     """
     if not refs:
         resolved = dict(inputs)
         if query is not None:
             resolved.setdefault("query", query)
         return resolved
-    return {name: _follow(reference, inputs, params, query, outputs) for name, reference in refs.items()}
+    resolved = {}
+    for name, reference in refs.items():
+        value = _follow(reference, inputs, params, query, outputs)
+        if value is not _ABSENT:
+            resolved[name] = value
+    if not resolved:
+        wanted = ", ".join(sorted(set(refs.values())))
+        raise Unresolved(f"nothing is there of what the step reads; give at least one of {wanted}")
+    return resolved
 
 
 def resolve_known(
@@ -44,15 +55,17 @@ def resolve_known(
     """The part of a step's inputs that the request alone decides: references to earlier steps are left out.
 
     Raises:
-        Unresolved: as `resolve`. So a request that can never feed a later step is refused before the first one runs.
+        Unresolved: as `resolve`, for a step that reads nothing but the request. So a request that can never
+        feed
+            a later step is refused before the first one runs.
     """
-    if not refs:
+    known = {name: reference for name, reference in refs.items() if not reference.startswith("steps.")}
+    if refs and not known:
+        return {}
+    if len(known) == len(refs):
         return resolve(refs, inputs, params, query)
-    return {
-        name: _follow(reference, inputs, params, query, _NOTHING)
-        for name, reference in refs.items()
-        if not reference.startswith("steps.")
-    }
+    found = {name: _follow(reference, inputs, params, query, _NOTHING) for name, reference in known.items()}
+    return {name: value for name, value in found.items() if value is not _ABSENT}
 
 
 def _follow(
@@ -63,33 +76,24 @@ def _follow(
     outputs: Mapping[str, Any],
 ) -> Any:
     if reference == "query":
-        if query is None:
-            raise Unresolved("the request has no query; give `query`")
-        return query
+        return _ABSENT if query is None else query
     source, _, name = reference.partition(".")
     if source == "inputs":
-        if name not in inputs:
-            raise Unresolved(f"the request's inputs lack what `{reference}` names; give it in `inputs`")
-        return inputs[name]
+        return inputs.get(name, _ABSENT)
     if source == "params":
-        if name not in params:
-            raise Unresolved(f"the request's params lack what `{reference}` names; give it in `params`")
-        return params[name]
+        return params.get(name, _ABSENT)
     if source == "steps":
         return _output(reference, name, outputs)
-    raise Unresolved(f"`{reference}` is no reference; use query, inputs.NAME, params.NAME or steps.STEP[.NAME]")
+    raise Unresolved(
+        f"`{reference}` is no reference; use query, inputs.NAME, params.NAME or steps.STEP[.NAME]"
+    )
 
 
 def _output(reference: str, name: str, outputs: Mapping[str, Any]) -> Any:
     if name in outputs:
         return outputs[name]
-    step, dot, key = name.partition(".")
-    while dot:
-        if step in outputs:
-            output = outputs[step]
-            if isinstance(output, Mapping) and key in output:
-                return output[key]
-            raise Unresolved(f"`{reference}`: the output of step {step} has no such part")
-        more, dot, key = key.partition(".")
-        step = f"{step}.{more}"
-    raise Unresolved(f"`{reference}`: no such step has answered; name it in `after`")
+    step, _, part = name.partition(".")
+    if step not in outputs:
+        raise Unresolved(f"`{reference}`: that step has not answered; name it in `after`")
+    output = outputs[step]
+    return output.get(part, _ABSENT) if isinstance(output, Mapping) else _ABSENT

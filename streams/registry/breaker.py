@@ -1,0 +1,90 @@
+"""A circuit breaker for one capability on one side, fed by live figures."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from streams.registry.figures import Figures, Gate
+
+SLOW_MS = 500
+FAILING_RATIO = 0.5
+MIN_CALLS = 10
+OPEN_MS = 5_000
+TRIALS = 5
+
+Cause = Literal["slow", "failing"]
+
+
+class Breaker:
+    """Closed, open or half open; time is an argument, in ms.
+
+    It opens when at least MIN_CALLS calls were served and their p90 is above `slow_ms` or their error ratio
+    above FAILING_RATIO. After OPEN_MS it is half open: TRIALS calls may pass every OPEN_MS, until the
+    figures are good (it closes), or bad with new calls in them (it opens again). A side without a beat is
+    not in the view at all, and so needs no breaker.
+    """
+
+    __slots__ = ("_cause", "_left", "_served", "_until", "slow_ms")
+
+    def __init__(self, slow_ms: float = SLOW_MS) -> None:
+        self.slow_ms = slow_ms
+        self._cause: Cause | None = None
+        self._until = 0
+        self._left = -1  # trials left; below zero while it is not half open
+        self._served = 0
+
+    def observe(self, figures: Figures, now: int) -> None:
+        """Learn from the figures as they are at `now`."""
+        self._advance(now)
+        bad = self._judge(figures)
+        if self._cause is None:
+            if bad is not None:
+                self._open(bad, figures, now)
+        elif self._is_half_open():
+            if bad is None:
+                self._cause, self._left = None, -1
+            elif figures.served != self._served:
+                self._open(bad, figures, now)
+        else:
+            # Calls sent before it opened are still being counted; only those after may speak.
+            self._served = figures.served
+
+    def gate(self, now: int) -> Gate:
+        """What may pass at `now`."""
+        self._advance(now)
+        if self._cause is None:
+            return "closed"
+        return "half_open" if self._left > 0 else self._cause
+
+    def admit(self, now: int) -> None:
+        """One call goes to the target at `now`: half open, it is one of the trials."""
+        self._advance(now)
+        if self._cause is not None and self._left > 0:
+            self._left -= 1
+
+    def next_change(self) -> int | None:
+        """When the gate changes by time alone, None where it does not."""
+        return None if self._cause is None else self._until
+
+    def _is_half_open(self) -> bool:
+        return self._left >= 0
+
+    def _advance(self, now: int) -> None:
+        if self._cause is not None and now >= self._until:
+            self._left = TRIALS
+            self._until = now + OPEN_MS
+
+    def _open(self, cause: Cause, figures: Figures, now: int) -> None:
+        self._cause = cause
+        self._until = now + OPEN_MS
+        self._left = -1
+        self._served = figures.served
+
+    def _judge(self, figures: Figures) -> Cause | None:
+        if figures.served < MIN_CALLS:
+            return None
+        if figures.error_ratio > FAILING_RATIO:
+            return "failing"
+        if figures.p90_ms is not None and figures.p90_ms > self.slow_ms:
+            return "slow"
+        return None

@@ -1,0 +1,99 @@
+"""Live figures of a capability on one side, over all its workers, and the view that the router plans by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from schemas.cards import Offer
+from schemas.messages import Side
+
+Gate = Literal["closed", "half_open", "slow", "failing"]
+"""A breaker as seen from outside: `closed` lets all through, `half_open` a few, `slow` and `failing` none."""
+
+Key = tuple[Side, str]
+"""(side, capability)."""
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """One capability on one side.
+
+    `queue` counts what waits and what runs, over all workers. Times are ms and, with `error_ratio`, means
+    weighted by the calls served. Of the cards the cautious reading counts: `calibrated` where all are, the
+    highest price and cost bound (`max_cost` None: no bound known), the smallest `max_batch`.
+    """
+
+    workers: int
+    queue: int = 0
+    p50_ms: float | None = None
+    p90_ms: float | None = None
+    error_ratio: float = 0.0
+    served: int = 0
+    calibrated: bool = False
+    cost_per_call: float = 0.0
+    max_cost: float | None = None
+    max_batch: int = 1
+
+    def wait_ms(self) -> float | None:
+        """Time until a call sent now would start, None where nothing is measured.
+
+        Every worker answers `max_batch` calls per `p50_ms`: ceil(queue / (workers * max_batch)) rounds.
+        """
+        if self.p50_ms is None:
+            return None
+        return math.ceil(self.queue / (self.workers * self.max_batch)) * self.p50_ms
+
+    def predicted_ms(self) -> float | None:
+        """Queue and service time of a call sent now, None where nothing is measured."""
+        wait = self.wait_ms()
+        return None if wait is None or self.p50_ms is None else wait + self.p50_ms
+
+
+class Target(msgspec.Struct, frozen=True):
+    """A capability on one side as the router may use it."""
+
+    figures: Figures
+    gate: Gate = "closed"
+
+
+class View(msgspec.Struct, frozen=True):
+    """A snapshot: what is not in `targets` is not alive. `trials` says whether any target is half open."""
+
+    targets: Mapping[Key, Target] = {}
+    trials: bool = False
+
+    def at(self, side: Side, capability: str) -> Target | None:
+        return self.targets.get((side, capability))
+
+
+def aggregate(offers: Iterable[Offer]) -> Figures:
+    """The figures of the workers that make these offers; at least one."""
+    offers = tuple(offers)
+    lives = [offer.live for offer in offers]
+    cards = [offer.card for offer in offers]
+    weights = [max(1, live.served) for live in lives]
+    bounds = [card.max_cost for card in cards]
+    known = [bound for bound in bounds if bound is not None]
+    return Figures(
+        workers=len(offers),
+        queue=sum(max(0, live.queue) + max(0, live.in_flight) for live in lives),
+        p50_ms=_mean([live.p50_ms for live in lives], weights),
+        p90_ms=_mean([live.p90_ms for live in lives], weights),
+        error_ratio=_mean([live.error_ratio for live in lives], weights) or 0.0,
+        served=sum(live.served for live in lives),
+        calibrated=all(card.calibrated for card in cards),
+        cost_per_call=max(card.cost_per_call for card in cards),
+        max_cost=max(known) if len(known) == len(bounds) else None,
+        max_batch=max(1, min(card.max_batch for card in cards)),
+    )
+
+
+def _mean(values: list[float | None], weights: list[int]) -> float | None:
+    """The weighted mean of the values that are there, None where none is."""
+    pairs = [(value, weight) for value, weight in zip(values, weights, strict=True) if value is not None]
+    if not pairs:
+        return None
+    return sum(value * weight for value, weight in pairs) / sum(weight for _, weight in pairs)

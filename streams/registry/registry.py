@@ -1,0 +1,143 @@
+"""The live registry: heartbeats in, views out. Pure: append times and the clock are arguments, in ms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from schemas.cards import Card, Heartbeat, Offer
+from schemas.messages import Side
+from schemas.rules import Rules
+from streams.registry.breaker import SLOW_MS, Breaker
+from streams.registry.figures import Figures, Key, Target, View, aggregate
+
+BEAT_MS = 2_000
+GONE_MS = 3 * BEAT_MS
+MAX_BLIND_MS = 30_000
+
+
+def slow_limits(rules: Rules) -> dict[str, int]:
+    """The `slow_ms` of each capability that has one in the rules, the most generous where steps differ."""
+    limits: dict[str, int] = {}
+    for task in rules.tasks.values():
+        for step in task.steps:
+            if step.slow_ms is not None:
+                limits[step.capability] = max(step.slow_ms, limits.get(step.capability, 0))
+    return limits
+
+
+class _Worker:
+    __slots__ = ("offers", "seen")
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.offers: dict[Key, Offer] = {}
+
+
+class Registry:
+    """Who offers what, by the heartbeats read so far.
+
+    A worker is gone three beats after its last one. That is measured at the end of what was read, not by
+    the clock alone: a router that was paused would else believe everyone dead until it has caught up.
+    Whoever feeds the registry calls `reached` after each look at the topic's end. After MAX_BLIND_MS
+    without one the clock counts.
+    """
+
+    def __init__(self, slow_ms: Mapping[str, int] | None = None) -> None:
+        self._slow_ms = dict(slow_ms or {})
+        self._workers: dict[str, _Worker] = {}
+        self._breakers: dict[Key, Breaker] = {}
+        self._horizon = 0
+        self._view: View | None = None
+        self._fresh_until = 0
+
+    def observe(self, heartbeat: Heartbeat, append_time: int) -> None:
+        """Take a heartbeat appended at `append_time`; one older than its worker's last is dropped."""
+        self._horizon = max(self._horizon, append_time)
+        self._view = None
+        known = self._workers.get(heartbeat.worker)
+        if known is not None and append_time < known.seen:
+            return
+        worker = known or _Worker()
+        worker.seen = append_time
+        # A worker that left stays as an empty entry, so that an older beat read late does not bring it back.
+        offers = () if heartbeat.leaving else heartbeat.offers
+        worker.offers = {(offer.card.side, offer.card.capability): offer for offer in offers}
+        self._workers[heartbeat.worker] = worker
+        for key in worker.offers:
+            self._breaker(key).observe(self._figures(key, append_time), append_time)
+
+    def reached(self, at: int) -> None:
+        """Every beat appended before `at` has been observed."""
+        if at > self._horizon:
+            self._horizon = at
+
+    def view(self, now: int) -> View:
+        """The snapshot at `now`; the same object while nothing changed."""
+        reference = self._reference(now)
+        if self._view is None or reference >= self._fresh_until or now >= self._fresh_until:
+            self._view = self._snapshot(reference, now)
+        return self._view
+
+    def live(self, side: Side, capability: str, now: int) -> Figures | None:
+        """The figures of a capability on one side, None where no worker offers it."""
+        target = self.view(now).at(side, capability)
+        return None if target is None else target.figures
+
+    def card(self, side: Side, capability: str, now: int) -> Card | None:
+        """The card of the worker heard last, None where no worker offers it."""
+        key: Key = (side, capability)
+        known = [(seen, worker, offer) for seen, worker, offer in self._offers(key, self._reference(now))]
+        return max(known, key=lambda entry: entry[:2])[2].card if known else None
+
+    def admit(self, side: Side, capability: str, now: int) -> None:
+        """A call goes to this target at `now`; half open, it uses up a trial."""
+        breaker = self._breakers.get((side, capability))
+        if breaker is not None:
+            breaker.admit(now)
+            self._view = None
+
+    def limit(self, slow_ms: Mapping[str, int]) -> None:
+        """New `slow_ms` by capability, as the rules change."""
+        self._slow_ms = dict(slow_ms)
+        for (_, capability), breaker in self._breakers.items():
+            breaker.slow_ms = self._slow_ms.get(capability, SLOW_MS)
+
+    def _reference(self, now: int) -> int:
+        return self._horizon if now - MAX_BLIND_MS < self._horizon < now else now
+
+    def _snapshot(self, reference: int, now: int) -> View:
+        self._forget(reference)
+        keys = {key for worker in self._workers.values() for key in worker.offers}
+        targets: dict[Key, Target] = {}
+        changes = [worker.seen + GONE_MS + 1 for worker in self._workers.values() if worker.offers]
+        for key in sorted(keys):
+            breaker = self._breaker(key)
+            targets[key] = Target(figures=self._figures(key, reference), gate=breaker.gate(now))
+            change = breaker.next_change()
+            if change is not None:
+                changes.append(change)
+        self._fresh_until = min(changes, default=now + BEAT_MS)
+        return View(targets=targets, trials=any(target.gate == "half_open" for target in targets.values()))
+
+    def _forget(self, reference: int) -> None:
+        gone = [name for name, worker in self._workers.items() if reference - worker.seen > GONE_MS]
+        for name in gone:
+            del self._workers[name]
+        if gone:
+            kept = {key for worker in self._workers.values() for key in worker.offers}
+            self._breakers = {key: breaker for key, breaker in self._breakers.items() if key in kept}
+
+    def _figures(self, key: Key, reference: int) -> Figures:
+        return aggregate(offer for _, _, offer in self._offers(key, reference))
+
+    def _offers(self, key: Key, reference: int) -> Iterator[tuple[int, str, Offer]]:
+        for name, worker in self._workers.items():
+            offer = worker.offers.get(key)
+            if offer is not None and reference - worker.seen <= GONE_MS:
+                yield worker.seen, name, offer
+
+    def _breaker(self, key: Key) -> Breaker:
+        breaker = self._breakers.get(key)
+        if breaker is None:
+            breaker = self._breakers[key] = Breaker(self._slow_ms.get(key[1], SLOW_MS))
+        return breaker
