@@ -1,0 +1,112 @@
+"""Which task a request asks for: by name, or by a phrase of the rules found in its query."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from typing import NamedTuple
+
+from schemas.messages import Failure, Request
+from schemas.rules import Rules, TaskRule
+
+MAX_QUERY_CHARS = 10_000
+"""Only so much of a query is searched for phrases."""
+MAX_NAMED = 10
+"""An error names at most so many tasks."""
+
+_CJK = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
+_BESIDE_CJK = re.compile(f"(?<=[{_CJK}]) | (?=[{_CJK}])")
+_CJK_CHAR = re.compile(f"[{_CJK}]")
+
+
+class TaskFound(NamedTuple):
+    """A task of the rules by its name; its steps are `rule.steps`."""
+
+    name: str
+    rule: TaskRule
+
+
+class _Phrase(NamedTuple):
+    text: str
+    task: str
+
+
+def normal(text: str) -> str:
+    """`text` for comparison: width and case folded, white space single, none beside Chinese characters."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    text = " ".join(text.casefold().split())
+    return text if text.isascii() else _BESIDE_CJK.sub("", text)
+
+
+class Lexicon:
+    """The tasks and phrases of one version of the rules, prepared for look-up."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._tasks = rules.tasks
+        phrases = [_Phrase(normal(text), name) for name, task in rules.tasks.items() for text in task.phrases]
+        # The sort is stable: of phrases equally long the one that stands first in the rules wins.
+        self._phrases = sorted(
+            (phrase for phrase in phrases if phrase.text), key=lambda phrase: -len(phrase.text)
+        )
+
+    def find(self, request: Request) -> TaskFound | Failure:
+        """The task of `request`; `task` wins over `query`, the longest phrase over shorter ones.
+
+        A Failure is `unknown_task`, naming the known tasks nearest first, or `invalid_request` without
+        either.
+        """
+        if request.task:
+            rule = self._tasks.get(request.task)
+            return self._unknown(request.task) if rule is None else TaskFound(request.task, rule)
+        if request.query:
+            name = self._by_phrase(request.query)
+            return self._unknown(None) if name is None else TaskFound(name, self._tasks[name])
+        return Failure(
+            code="invalid_request",
+            message="the request names no task; give `task`, or `query` with a phrase of one",
+        )
+
+    def _by_phrase(self, query: str) -> str | None:
+        text = normal(query[:MAX_QUERY_CHARS])
+        for phrase, task in self._phrases:
+            if _holds(text, phrase):
+                return task
+        return None
+
+    def _unknown(self, asked: str | None) -> Failure:
+        names = sorted(self._tasks)
+        if not names:
+            known = "the rules have no tasks"
+        else:
+            near = difflib.get_close_matches((asked or "")[:64], names, n=MAX_NAMED, cutoff=0.4)
+            named = [*near, *(name for name in names if name not in near)][:MAX_NAMED]
+            more = f" and {len(names) - len(named)} more" if len(names) > len(named) else ""
+            known = f"known tasks: {', '.join(named)}{more}"
+        what = (
+            "`task` is not in the rules"
+            if asked is not None
+            else "no phrase of the rules is in `query`; give `task`"
+        )
+        return Failure(code="unknown_task", message=f"{what}; {known}")
+
+
+def _holds(text: str, phrase: str) -> bool:
+    """Whether `phrase` stands in `text`, not within a longer word."""
+    start = text.find(phrase)
+    while start >= 0:
+        end = start + len(phrase)
+        if not (_joins(text[start - 1 : start], phrase[0]) or _joins(phrase[-1], text[end : end + 1])):
+            return True
+        start = text.find(phrase, start + 1)
+    return False
+
+
+def _joins(left: str, right: str) -> bool:
+    """Whether two neighbours are of one word. Chinese characters never are: no spaces part its words."""
+    return _is_letter(left) and _is_letter(right)
+
+
+def _is_letter(char: str) -> bool:
+    return char.isalnum() and _CJK_CHAR.match(char) is None
