@@ -1,4 +1,4 @@
-"""What travels between processes: messages, their codec and headers, topics, cards and the rules file. No I/O."""
+"""What travels between processes: messages, their codec and headers, topics, cards and rules. No I/O."""
 
 from schemas.cards import Card, Heartbeat, Live, Offer
 from schemas.codec import MAX_RECORD_BYTES, decode, decode_request, digest_of, encode, format_of, peek_id

@@ -13,7 +13,7 @@ from schemas.checks import check_message
 from schemas.errors import Malformed, TooLarge, UnsupportedVersion
 from schemas.formats import decoder, format_of, read_head
 from schemas.ids import check_id
-from schemas.limits import MAX_MEMORY, MAX_RECORD_BYTES, check_memory
+from schemas.limits import FREE_MSGPACK, MAX_MEMORY, MAX_RECORD_BYTES, check_size
 from schemas.messages import VERSION, Format, Message, Request
 from schemas.peek import peek_id
 from schemas.values import MAX_DEPTH, all_finite
@@ -36,9 +36,16 @@ _OWN_MEMORY = MAX_MEMORY + 2**19
 
 _READ_VERSIONS = (VERSION - 1, VERSION)
 _REQUEST_KEYS = frozenset((*Request.__struct_encode_fields__, "type"))
+_PRIVACY = re.compile(r"privacy([_\- ]?level)?", re.IGNORECASE)
+# `Privacy` folded into the inputs would send to the cloud what its producer declared private.
+
 _QUOTED = re.compile(r"'.*'", re.DOTALL)
+_ERRORS = (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError)
+_PACK = msgspec.msgpack.Encoder().encode
+# JSON has integers that msgpack has not: what is read must be writable there (2 us for 784 numbers).
+
 _ENCODERS: dict[Format, Callable[[Any], bytes]] = {
-    "msgpack": msgspec.msgpack.Encoder().encode,
+    "msgpack": _PACK,
     "json": msgspec.json.Encoder().encode,
 }
 _CANONICAL = msgspec.msgpack.Encoder(order="deterministic").encode
@@ -56,7 +63,7 @@ def encode(message: Message, fmt: Format = "msgpack") -> bytes:
     check_message(message)
     try:
         raw = _ENCODERS[fmt](message)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+    except _ERRORS as error:
         raise Malformed(f"{_name(type(message))} cannot be written: {_reason(error)}") from None
     # The JSON encoder writes NaN as null without a word; only what holds a null needs the walk.
     if (
@@ -88,10 +95,13 @@ def decode(raw: bytes, kind: Any, fmt: Format | None = None) -> Any:
         Malformed: anything else that is no such message.
     """
     fmt = fmt or format_of(None, raw)
-    _check_size(raw, fmt, _OWN_MEMORY)
+    if len(raw) > FREE_MSGPACK:
+        check_size(raw, fmt == "json", _OWN_MEMORY)
     try:
         message = decoder(kind, fmt)(raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        if fmt == "json":
+            _PACK(message)
+    except _ERRORS as error:
         _refuse(raw, fmt, _name(kind), error)
     if message.v not in _READ_VERSIONS:
         raise _unsupported(message.v)
@@ -106,7 +116,8 @@ def decode_request(raw: bytes, fmt: Format | None = None) -> Request:
     Raises: as `decode`.
     """
     fmt = fmt or format_of(None, raw)
-    _check_size(raw, fmt, MAX_MEMORY)
+    if len(raw) > FREE_MSGPACK:
+        check_size(raw, fmt == "json", MAX_MEMORY)
     try:
         found = decoder(Any, fmt)(raw)
         if type(found) is not dict:
@@ -114,7 +125,9 @@ def decode_request(raw: bytes, fmt: Format | None = None) -> Request:
         if not _REQUEST_KEYS.issuperset(found):
             found = _folded(found)
         request = msgspec.convert(found, Request)
-    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+        if fmt == "json":
+            _PACK(found)
+    except _ERRORS as error:
         _refuse(raw, fmt, "Request", error)
     if request.v not in _READ_VERSIONS:
         raise _unsupported(request.v)
@@ -140,15 +153,6 @@ def digest_of(request: Request) -> str:
     return blake2b(_CANONICAL(parts), digest_size=16).hexdigest()
 
 
-def _check_size(raw: bytes, fmt: Format, memory: int) -> None:
-    if len(raw) > MAX_RECORD_BYTES:
-        raise TooLarge(
-            f"record has {len(raw)} bytes; at most {MAX_RECORD_BYTES} are read,"
-            " send large inputs by claim check"
-        )
-    check_memory(raw, fmt == "json", memory)
-
-
 def _folded(found: dict[Any, Any]) -> dict[str, Any]:
     """`found` with its unknown keys moved into `inputs`; a name given in both places is ambiguous."""
     known: dict[str, Any] = {}
@@ -156,14 +160,16 @@ def _folded(found: dict[Any, Any]) -> dict[str, Any]:
     for key, value in found.items():
         if type(key) is not str:
             raise Malformed("a request has a key that is no string")
+        if key not in _REQUEST_KEYS and _PRIVACY.fullmatch(key) and key != "privacy_level":
+            raise Malformed("a key is nearly `privacy`; write `privacy`, or move it into `inputs`")
         (known if key in _REQUEST_KEYS else loose)[key] = value
     level = loose.pop("privacy_level", None)
     if level is not None:
-        if type(level) is not str or level.lower() not in ("high", "normal"):
-            raise Malformed("privacy_level is neither HIGH nor NORMAL")
+        if type(level) is not str or level.lower() not in ("high", "normal", "low"):
+            raise Malformed("privacy_level is none of HIGH, NORMAL, LOW")
         # Declared twice, the stricter word counts.
         if level.lower() == "high" or "privacy" not in known:
-            known["privacy"] = level.lower()
+            known["privacy"] = "high" if level.lower() == "high" else "normal"
     inputs = known.get("inputs") or {}
     if loose and type(inputs) is dict:
         if not loose.keys().isdisjoint(inputs):

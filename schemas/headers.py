@@ -16,7 +16,6 @@ CONTENT_TYPES: dict[Format, str] = {"msgpack": "application/msgpack", "json": "a
 TYPE_PREFIX = "edgeway."
 _MAX_VALUE_BYTES = 1024
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
-_LIMITS = {"ce_id": MAX_ID_BYTES, "tracestate": 512}
 
 
 class Headers(NamedTuple):
@@ -34,6 +33,8 @@ class Headers(NamedTuple):
 _PLACES = {
     name.replace("_", "-") if name == "content_type" else name: i for i, name in enumerate(Headers._fields)
 }
+_LIMITS = [{"ce_id": MAX_ID_BYTES, "tracestate": 512}.get(name, _MAX_VALUE_BYTES) for name in Headers._fields]
+_TRACE_PLACE = _PLACES["traceparent"]
 _NOTHING = Headers()
 
 
@@ -71,18 +72,18 @@ def read(headers: Iterable[tuple[str, bytes | None]]) -> Headers:
         if place is None:
             place = _PLACES.get(name.lower())
         if place is not None and value and found[place] is None:
-            found[place] = _text(name.lower(), value)
+            found[place] = _text(place, value)
     return Headers(*found)
 
 
-def _text(name: str, value: bytes) -> str | None:
-    if len(value) > _LIMITS.get(name, _MAX_VALUE_BYTES):
+def _text(place: int, value: bytes) -> str | None:
+    if len(value) > _LIMITS[place]:
         return None
     try:
-        text = bytes(value).decode("utf-8")
+        text = value.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    if name == "traceparent" and not _TRACEPARENT.fullmatch(text):
+    if place == _TRACE_PLACE and not _TRACEPARENT.fullmatch(text):
         return None
     return text
 

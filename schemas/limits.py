@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from schemas.errors import Malformed
+from schemas.errors import Malformed, TooLarge
 
 MAX_RECORD_BYTES = 2**20
 """The longest record that is decoded or written; a topic takes 2 MiB, so that a longer one can be
@@ -130,12 +130,17 @@ def json_memory(raw: bytes) -> int:
     )
 
 
-def check_memory(raw: bytes, is_json: bool, limit: int = MAX_MEMORY) -> None:
-    """Refuses a record that would take more than `limit` bytes once decoded.
+def check_size(raw: bytes, is_json: bool, limit: int = MAX_MEMORY) -> None:
+    """Refuses a record that is too long, or would take more than `limit` bytes once decoded.
 
     Raises:
-        Malformed: it would.
+        TooLarge: more than MAX_RECORD_BYTES.
+        Malformed: too much memory.
     """
+    if len(raw) > MAX_RECORD_BYTES:
+        raise TooLarge(
+            f"record has {len(raw)} bytes; at most {MAX_RECORD_BYTES} are read, send large inputs by claim"
+        )
     if len(raw) <= (FREE_JSON if is_json else FREE_MSGPACK):
         return
     memory = json_memory(raw) if is_json else msgpack_memory(raw, limit)

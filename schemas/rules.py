@@ -40,7 +40,11 @@ def parse_rules(raw: bytes) -> Rules:
     replies = tuple(sorted(text.reply_topics(file.reply_topics)))
     said = msgspec.json.encode((tasks, replies), order="deterministic")
     return Rules(
-        version=sha256(said).hexdigest()[:12], tasks=tasks, reply_topics=replies, capabilities=capabilities
+        version=sha256(said).hexdigest()[:12],
+        tasks=tasks,
+        reply_topics=replies,
+        apps=file.apps,
+        capabilities=capabilities,
     )
 
 

@@ -90,10 +90,14 @@ class TaskRule(RulesPart, frozen=True, kw_only=True):
 
 
 class RulesFile(RulesPart, frozen=True, kw_only=True):
-    """The file with its tasks under `tasks`. In the flat form the tasks stand beside the other keys."""
+    """The file with its tasks under `tasks`. In the flat form the tasks stand beside the other keys.
+
+    `apps` are the Python modules, or files beside the rules file, whose capabilities a worker serves.
+    """
 
     tasks: dict[Name, TaskRule] = {}
     reply_topics: tuple[str, ...] = ()
+    apps: tuple[Name, ...] = ()
     builtin: bool = True
 
 
@@ -105,4 +109,5 @@ class Rules(Part, frozen=True, kw_only=True):
     version: str
     tasks: dict[str, TaskRule]
     reply_topics: tuple[str, ...] = ()
+    apps: tuple[str, ...] = ()
     capabilities: tuple[tuple[Side, str], ...] = ()

@@ -15,6 +15,9 @@ MAX_DEPTH = 32
 INNER_DEPTH = MAX_DEPTH + 8
 """The same in Edgeway's own records, which put what they were given a few levels deeper."""
 
+_MAX_CONTAINERS = 2**17
+# A list that holds another one ten times, ten levels deep, is small in memory and endless once written.
+
 _SCALARS = frozenset((type(None), bool, int, float, str, bytes))
 _NUMBERS = frozenset((int, float))
 _STR = frozenset((str,))
@@ -26,11 +29,17 @@ def check_value(value: Any, what: str, depth: int = MAX_DEPTH) -> None:
     Raises:
         Malformed: another type, a key that is no string, deeper than `depth`.
     """
+    if type(value) is dict and _SCALARS.issuperset(map(type, value.values())):
+        if _STR.issuperset(map(type, value)):
+            return
+        raise Malformed(f"{what} has a key that is no string")
     level = [value]
     for _ in range(depth + 1):
         level = [child for item in level for child in _nested(item, what)]
         if not level:
             return
+        if len(level) > _MAX_CONTAINERS:
+            raise Malformed(f"{what} holds more than {_MAX_CONTAINERS} lists and maps")
     raise Malformed(f"{what} nests deeper than {depth} levels")
 
 
