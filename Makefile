@@ -5,6 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made
 IMAGE ?= edgeway:dev
+export ORT_DISABLE_TELEMETRY = 1
 
 .PHONY: help setup lint format test unit demo bench faults image constraints clean
 .DEFAULT_GOAL := help

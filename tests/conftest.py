@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.helpers.docker import REQUIRED, docker_required
 from tests.helpers.redis import redis_server
 
 __all__ = ["redis_server"]
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # for tests that import ONNX Runtime before `workers`
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
