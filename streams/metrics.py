@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from prometheus_client import Counter, Gauge, Histogram
+from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client import REGISTRY, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 
 _LATENCY_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -26,7 +30,6 @@ REQUESTS = Counter("edgeway_requests_total", "Requests planned or refused", ["ou
 ROUTES = Counter("edgeway_routes_total", "Steps placed", ["side", "rule"])
 RESULTS = Counter("edgeway_results_total", "Results published", ["status"])
 DEGRADED = Counter("edgeway_degraded_total", "Answers below the best", ["kind"])
-JOIN_EVENTS = Counter("edgeway_join_events_total", "Join events that led to nothing new", ["kind"])
 OPEN_JOINS = Gauge("edgeway_open_joins", "Requests waiting for their parts")
 ANSWER_S = Histogram("edgeway_answer_seconds", "From acceptance to the result", buckets=_LATENCY_S)
 SUBTASKS = Counter(
@@ -40,3 +43,19 @@ BATCH_ROWS = Histogram(
 )
 BREAKER = Gauge("edgeway_breaker_open", "1 where a capability's breaker is open", ["capability", "side"])
 LOOP_GAP_S = Gauge("edgeway_loop_gap_seconds", "The longest gap in the event loop of late")
+
+
+class _Counts(Collector):
+    def __init__(self, name: str, text: str, source: Callable[[], Mapping[str, float]]) -> None:
+        self._name, self._text, self._source = name, text, source
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        family = CounterMetricFamily(self._name, self._text, labels=["kind"])
+        for kind, value in self._source().items():
+            family.add_metric([kind], value)
+        yield family
+
+
+def count_from(name: str, text: str, source: Callable[[], Mapping[str, float]]) -> None:
+    """Show counts that pure code keeps by itself, by kind, read at each scrape."""
+    REGISTRY.register(_Counts(name, text, source))

@@ -42,6 +42,12 @@ class BrokerClock:
         """The local clock, in ms: what `observe` takes."""
         return self._wall()
 
+    def at_least(self, stamp: int) -> None:
+        """A record appended at `stamp` was read: the broker's clock is not behind that."""
+        behind = stamp - (self._wall() + self._offset)
+        if behind > 0:
+            self._offset += behind
+
     def observe(self, sent: float, acked: float, stamp: int) -> None:
         """Learn from one acknowledged send: local ms before and after, and the append time that the broker
         gave."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from streams import metrics
 from streams.delivery.agent import Agent
+from streams.delivery.clock import BrokerClock
 from streams.delivery.committer import Committer
 from streams.delivery.driver import Source
 from streams.delivery.errors import DeliveryError, NotOwner, Unavailable
@@ -51,10 +52,13 @@ class Inlet:
     the inlet cannot go on; the process must then end.
     """
 
-    def __init__(self, source: Source, outlet: Outlet, agent: Agent, settings: InletSettings) -> None:
+    def __init__(
+        self, source: Source, outlet: Outlet, agent: Agent, settings: InletSettings, clock: BrokerClock
+    ) -> None:
         self._source = source
         self._outlet = outlet
         self._agent = agent
+        self._clock = clock
         self.settings = settings
         self.lanes: dict[Place, Lane] = {}
         self._retired = 0
@@ -190,6 +194,7 @@ class Inlet:
         taken = lane.take(records)
         if taken:
             metrics.RECORDS.labels(lane.topic).inc(len(taken))
+            self._clock.at_least(taken[-1].timestamp)
             await self._handout.give(lane, taken)
 
     def _pause_and_resume(self) -> None:

@@ -150,7 +150,7 @@ class Settings:
         10.0, kinds.seconds(0, 3600), "delivery", "work in flight is awaited so long at a stop"
     )
     send_timeout_s: float = _setting(
-        10.0, kinds.seconds(0.1, 600), "delivery", "an unacknowledged send counts as unknown after this"
+        20.0, kinds.seconds(0.1, 600), "delivery", "an unacknowledged send counts as unknown after this"
     )
     watchdog_s: float = _setting(
         60.0,

@@ -1,0 +1,185 @@
+"""One process: its Kafka connection, clock, outlet and host, and the inlets that roles add to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas.rules import Rules
+from schemas.topics import group_of
+from streams import metrics
+from streams.app import Host
+from streams.delivery import Agent, BrokerClock, Inlet, InletSettings, Outlet, Runner, Stuck, Unavailable
+from streams.delivery.drivers.aiokafka_sink import AiokafkaSink
+from streams.delivery.drivers.aiokafka_source import AiokafkaSource
+from streams.delivery.watchdog import Watchdog
+from streams.settings import Settings, client_options
+from streams.undeliverable import instead_of
+
+log = logging.getLogger(__name__)
+
+Step = Callable[[], Awaitable[None]]
+TICK_S = 0.05
+
+
+@dataclass(slots=True)
+class Process:
+    """What the roles of one process share. Roles are added first; then `start`, `wait`, `stop`.
+
+    `before` runs before any record is read, `once_ready` when partitions are assigned, `after` once all
+    inlets have
+    stopped and before the outlet does.
+    """
+
+    name: str
+    settings: Settings
+    rules: Rules
+    options: dict[str, Any]
+    clock: BrokerClock
+    outlet: Outlet
+    host: Host
+    inlets: list[Inlet] = field(default_factory=list)
+    before: list[Step] = field(default_factory=list)
+    once_ready: list[Step] = field(default_factory=list)
+    after: list[Step] = field(default_factory=list)
+    ready: bool = False
+    watchdogs: dict[str, Watchdog] = field(default_factory=dict)
+
+    @staticmethod
+    def create(name: str, settings: Settings, rules: Rules) -> Process:
+        """A process that reads nothing yet. Needs a running event loop."""
+        options = {**client_options(settings), "client_id": f"edgeway-{name}"}
+        clock = BrokerClock()
+        outlet = Outlet(
+            AiokafkaSink(options), clock, send_timeout_s=settings.send_timeout_s, substitute=instead_of
+        )
+        return Process(name, settings, rules, options, clock, outlet, Host(f"edgeway-{name}"))
+
+    def add_inlet(self, agent: Agent, topics: Sequence[str], role: str, *, pausing: bool = True) -> Inlet:
+        """Feed `agent` with `topics` in the group of `role` (`router`, `aggregator`, or a capability's
+        topic)."""
+        have = self.settings
+        group = group_of(role)
+        source = AiokafkaSource(
+            self.options,
+            topics,
+            group,
+            slot=have.slot,
+            session_ms=have.session_timeout_ms,
+            heartbeat_ms=have.heartbeat_ms,
+            rebalance_ms=int((have.drain_s + 7.0) * 1000),
+        )
+        inlet = Inlet(
+            source,
+            self.outlet,
+            agent,
+            InletSettings(
+                group=group,
+                session_s=have.session_timeout_ms / 1000,
+                batch_records=have.batch_records,
+                window_records=have.window_records,
+                window_bytes=have.window_bytes,
+                pausing=pausing,
+                commit_every_s=have.commit_ms / 1000,
+                drain_s=have.drain_s,
+                leave=have.slot is not None and have.leave_on_stop == "yes",
+            ),
+            self.clock,
+        )
+        self.host.attach(inlet, Runner(agent))
+        self.inlets.append(inlet)
+        self.watchdogs[group] = Watchdog(have.watchdog_s, time.monotonic())
+        return inlet
+
+    def add_timer(self, inlet: Inlet, tick: Callable[[int], None]) -> None:
+        """Call `tick(now)` every TICK_S, under the zombie rule: never while the partitions may be
+        another's."""
+
+        async def guarded() -> None:
+            lease = inlet.committer.lease
+            if not lease.is_fresh(time.monotonic()):
+                await inlet.committer.commit(force=True)
+            if lease.is_fresh(time.monotonic()):
+                tick(self.clock.now())
+
+        self.host.every(TICK_S, f"timers of {inlet.settings.group}", guarded)
+
+    async def start(self) -> None:
+        """Start everything.
+
+        Raises:
+            Unavailable: Kafka does not answer.
+        """
+        await self.outlet.start()
+        self.host.guard(self.outlet.failed)
+        for step in self.before:
+            await step()
+        self.host.every(1.0, "watchdog", self._watch)
+        await self.host.start()
+        await asyncio.gather(*(self._until_ready(inlet) for inlet in self.inlets))
+        for step in self.once_ready:
+            await step()
+        self.ready = True
+        log.info("%s is ready", self.name)
+
+    async def stop(self) -> None:
+        """Stop polling, drain, commit, leave, flush."""
+        self.ready = False
+        budget = self.settings.stop_s
+        await self.host.stop(budget)
+        for step in self.after:
+            await step()
+        await self.outlet.stop(budget)
+
+    async def _until_ready(self, inlet: Inlet) -> None:
+        ready = asyncio.ensure_future(inlet.ready.wait())
+        ends: set[asyncio.Future[Any]] = {ready, inlet.failed}
+        done, _ = await asyncio.wait(ends, timeout=60.0, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if inlet.failed in done:
+            inlet.failed.result()
+        if not done:
+            raise Unavailable(f"group {inlet.settings.group} gave no partitions within 60 s")
+
+    async def _watch(self) -> None:
+        now = time.monotonic()
+        for inlet in self.inlets:
+            group = inlet.settings.group
+            metrics.OPEN_RECORDS.labels(group).set(sum(len(lane.window) for lane in inlet.lanes.values()))
+            metrics.OPEN_BYTES.labels(group).set(sum(lane.window.bytes for lane in inlet.lanes.values()))
+            reachable = inlet.committer.lease.is_fresh(now)
+            watchdog = self.watchdogs[group]
+            if watchdog.is_stuck(now, finished=inlet.finished, waiting=inlet.waiting, reachable=reachable):
+                heads = {
+                    str(tuple(place)): lane.window.frontier
+                    for place, lane in inlet.lanes.items()
+                    if lane.is_busy()
+                }
+                log.error(
+                    "%s hangs: nothing finished for %.0f s; waiting at %s",
+                    group,
+                    watchdog.stalled_s(now),
+                    heads,
+                )
+                raise Stuck(f"{group}: {inlet.waiting} records wait and nothing was finished")
+
+    def health(self) -> dict[str, Any]:
+        """Progress, not presence: what `/healthz` shows. `ok` is False where work stands still."""
+        now = time.monotonic()
+        groups = {}
+        for inlet in self.inlets:
+            group = inlet.settings.group
+            groups[group] = {
+                "partitions": len(inlet.lanes),
+                "waiting": inlet.waiting,
+                "finished": inlet.finished,
+                "stalled_s": round(self.watchdogs[group].stalled_s(now), 1) if inlet.waiting else 0.0,
+                "owner_proved": inlet.committer.lease.is_fresh(now),
+            }
+        half = self.settings.watchdog_s / 2
+        ok = all(shown["stalled_s"] < half for shown in groups.values())
+        return {"ok": ok, "ready": self.ready, "groups": groups}

@@ -1,0 +1,64 @@
+"""The router role: requests in, plans and first subtasks out."""
+
+from __future__ import annotations
+
+import asyncio
+
+from edgeway.roles.process import Process
+from schemas.topics import CAPABILITIES, REQUESTS
+from streams.delivery import Record, Unavailable
+from streams.delivery.drivers.aiokafka_reader import Tail
+from streams.registry import Registry
+from streams.registry.intake import observe_records
+from streams.router import Router
+from streams.stores import seen_store
+
+LOOK_BACK_MS = 10_000
+"""A router reads the heartbeats of the last 10 s before it is ready: three missed beats make a worker
+gone."""
+
+
+def add_router(process: Process) -> Router:
+    """Add the role to `process`."""
+    registry = Registry()
+    seen = seen_store(process.settings.redis)
+    router = Router(process.rules, registry, process.clock, seen=seen)
+    process.add_inlet(router, [REQUESTS], "router")
+
+    def take(record: Record) -> None:
+        observe_records(registry, [record])
+
+    follower = _Follower(
+        process, Tail(process.options, CAPABILITIES, process.clock.now() - LOOK_BACK_MS, take)
+    )
+    process.before.append(follower.start)
+    process.after += [follower.stop, seen.close]
+    return router
+
+
+class _Follower:
+    """Keeps the registry fed; its end ends the process."""
+
+    def __init__(self, process: Process, tail: Tail) -> None:
+        self._process = process
+        self._tail = tail
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Follow; returns once the past has been read."""
+        self._task = asyncio.create_task(self._tail.run(), name="heartbeats")
+        self._process.host.guard(self._task)
+        caught_up = asyncio.ensure_future(self._tail.caught_up.wait())
+        done, _ = await asyncio.wait(
+            {self._task, caught_up}, timeout=30.0, return_when=asyncio.FIRST_COMPLETED
+        )
+        caught_up.cancel()
+        if self._task in done:
+            self._task.result()
+        if not done:
+            raise Unavailable(f"the topic {CAPABILITIES} could not be read within 30 s")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)

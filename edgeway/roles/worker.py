@@ -1,0 +1,72 @@
+"""The worker role: subtasks in, partials out, one inlet a capability, and heartbeats for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Sequence
+
+from edgeway.errors import UsageError
+from edgeway.roles.process import Process
+from schemas.cards import Offer
+from schemas.messages import Side
+from streams.settings import Settings
+from workers.backends import Backend
+from workers.catalogue import backends_for
+from workers.errors import WorkerError
+from workers.heartbeats import Heartbeats
+from workers.service import Limits
+from workers.worker import Worker
+
+
+def backends_of(process: Process) -> list[Backend]:
+    """What the settings ask for: of the app given, or else of those that the rules name.
+
+    Raises:
+        UsageError: an app that does not load, an unknown capability, or nothing to serve.
+    """
+    have = process.settings
+    apps = (have.app,) if have.app else process.rules.apps
+    if not apps:
+        raise UsageError("no app to serve: name one with --app MODULE, or under `apps` in the rules file")
+    sides: tuple[Side | None, ...] = (_side(have),)
+    try:
+        return [backend for side in sides for backend in backends_for(side, apps, have.capabilities or None)]
+    except WorkerError as error:
+        raise UsageError(str(error)) from error
+
+
+def add_worker(process: Process, backends: Sequence[Backend]) -> None:
+    """Add one worker for each of `backends`: a slow model then holds up no other."""
+    have = process.settings
+    name = have.slot or f"{socket.gethostname()}-{os.getpid()}"
+    limits = Limits(max_bytes=have.window_bytes, threads=have.model_threads)
+    workers = [Worker([backend], name=name, clock=process.clock, limits=limits) for backend in backends]
+
+    def offers() -> tuple[Offer, ...]:
+        return tuple(offer for worker in workers for offer in worker.offers())
+
+    heartbeats = Heartbeats(name, offers, process.outlet.send, process.clock)
+
+    async def start() -> None:
+        await asyncio.gather(*(worker.start() for worker in workers))
+        for worker in workers:
+            process.host.add_task(f"worker {worker.topics[0]}", worker.watch)
+
+    async def beat() -> None:
+        heartbeats.start()
+
+    async def stop() -> None:
+        await heartbeats.stop()
+        await asyncio.gather(*(worker.stop(have.drain_s) for worker in workers))
+
+    for worker in workers:
+        process.add_inlet(worker, worker.topics, worker.topics[0])
+    process.before.append(start)
+    process.once_ready.append(beat)
+    process.after.append(stop)
+
+
+def _side(settings: Settings) -> Side | None:
+    return None if settings.side is None else ("local" if settings.side == "local" else "cloud")
