@@ -36,6 +36,11 @@ class _App(faust.App):
         # Without a consumer nothing else resumes the flow, and channels never deliver.
         self.flow_control.resume()
 
+    def _create_directories(self) -> None:
+        # Faust keeps its tables in folders it makes in the working directory. We have no tables, and a
+        # container's working directory cannot be written.
+        pass
+
 
 class Host:
     """A Faust app around inlets, their agents, timers and background tasks. One a process."""
