@@ -46,7 +46,9 @@ class Stack:
             up = ["up", "-d", "--wait", "--wait-timeout", str(START_S), "--no-build"]
             self.compose(*up, timeout_s=START_S + 60)
         except AssertionError as error:
-            pytest.fail(f"{error}\n{self.compose('ps', '-a')}\n{self.compose('logs', '--tail', '40')}")
+            pytest.fail(
+                f"{error}\n{self.compose('ps', '-a')}\n{self.compose('logs', '--no-color', '--tail', '40')}"
+            )
 
     def remove(self) -> None:
         self.compose("down", "-v", "--timeout", "5", "--remove-orphans")
