@@ -5,14 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from schemas import codec, headers, ids
-from schemas.errors import Malformed
 from schemas.headers import Headers
 from schemas.messages import Format, Request, RequestInfo, Verdict
 from streams.delivery.records import Record
 
 DEFAULT_DEADLINE_MS = 30_000
-MAX_DEADLINE_MS = 600_000
-_MAX_NAME_CHARS = 249
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -33,24 +30,19 @@ def admit(record: Record) -> Admitted:
     """Read a record.
 
     Raises:
-        Malformed: bytes that are no request, an id or a tenant of other than 1 to 128 bytes, a tenant with
-        control
-            characters, a reply topic too long to be one.
+        Malformed: bytes that are no request.
     """
     value = record.value or b""
     known = headers.read(record.headers)
     fmt = codec.format_of(known.content_type, value)
     request = codec.decode_request(value, fmt)
-    # It is copied into plan and result: unbounded, not even the refusal would fit a record.
-    if request.reply_to is not None and len(request.reply_to) > _MAX_NAME_CHARS:
-        raise Malformed(f"reply_to is longer than any topic's name ({_MAX_NAME_CHARS})")
     named = request.id is not None
     request_id = derived_id(record) if request.id is None else request.id
     return Admitted(
         request=request,
         id=request_id,
         named=named,
-        scope=ids.scoped(check_tenant(request.tenant), request_id),
+        scope=ids.scoped(request.tenant, request_id),
         digest=codec.digest_of(request),
         fmt=fmt,
         headers=known,
@@ -64,31 +56,17 @@ def derived_id(record: Record) -> str:
     return ids.derived(record.topic, record.partition, record.offset, record.timestamp)
 
 
-def check_tenant(tenant: str | None) -> str | None:
-    """`tenant` where it can scope ids.
-
-    Raises:
-        Malformed: its length, or a control character: the scope of two tenants could then be the same.
-    """
-    if tenant is not None:
-        ids.check_id(tenant, "tenant")
-        if not tenant.isprintable():
-            raise Malformed("tenant has characters that cannot be printed; give a plain name")
-    return tenant
-
-
 def info_of(
     admitted: Admitted, verdict: Verdict, task: str | None, deadline_ms: int | None, as_id: str | None = None
 ) -> RequestInfo:
     """What the aggregator must know. `deadline_ms` is the task's default, `as_id` an id to answer under."""
     request, known = admitted.request, admitted.headers
-    wanted = request.deadline_ms if request.deadline_ms is not None else deadline_ms
-    allowed = DEFAULT_DEADLINE_MS if wanted is None else min(max(wanted, 0), MAX_DEADLINE_MS)
+    allowed = request.deadline_ms or deadline_ms or DEFAULT_DEADLINE_MS
     return RequestInfo(
         id=as_id or admitted.id,
         accepted=admitted.accepted,
         deadline=admitted.accepted + allowed,
-        task=task if task is not None and len(task) <= _MAX_NAME_CHARS else None,
+        task=task,
         tenant=request.tenant,
         reply_to=request.reply_to,
         reply_format=admitted.fmt,

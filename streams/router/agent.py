@@ -60,6 +60,7 @@ class Router:
         self._seen = seen
         self._judge = judge
         self._constraints = tuple(constraints)
+        self._shown: View | None = None
         self.adopt(rules)
 
     def adopt(self, rules: Rules) -> None:
@@ -112,6 +113,7 @@ class Router:
         standing = await standings(self._seen, batch)
         now = self._clock.now()
         view = self._registry.view(now)
+        self._show(view)
         for count, (admitted, how) in enumerate(zip(batch, standing, strict=True), start=1):
             if how == "repeat":
                 outcomes["repeat"] += 1
@@ -172,6 +174,13 @@ class Router:
             if target is not None and target.gate == "half_open":
                 self._registry.admit(side, subtask.capability, now)
         return self._registry.view(now)
+
+    def _show(self, view: View) -> None:
+        """The breakers as metrics, when they may have changed."""
+        if view is not self._shown:
+            self._shown = view
+            for (side, capability), target in view.targets.items():
+                metrics.BREAKER.labels(capability, side).set(target.gate != "closed")
 
     def _info_of_failed(self, record: Record, failure: Failure) -> RequestInfo:
         if failure.code not in _UNREADABLE:

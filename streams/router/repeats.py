@@ -7,7 +7,8 @@ import logging
 from collections.abc import Sequence
 from typing import Literal
 
-from streams.router.admission import MAX_DEADLINE_MS, Admitted
+from schemas.messages import MAX_DEADLINE_MS
+from streams.router.admission import Admitted
 from streams.stores import SeenStore, StoreUnavailable
 
 log = logging.getLogger(__name__)

@@ -79,7 +79,11 @@ def _cost(case: Case, sides: Sequence[Side], max_cost: float | None) -> dict[Sid
         if target is None:
             return None
         prices[side] = max(0.0, target.figures.cost_per_call or target.figures.max_cost or 0.0)
-    most = max_cost if max_cost is not None else max(prices.values())
+    dearest = max(prices.values())
+    if dearest <= 0.0:
+        # Nobody names a price: that it is free everywhere would be news, and says nothing between the sides.
+        return None
+    most = dearest if max_cost is None else max_cost
     if most <= 0.0:
         return {side: 0.0 if price > 0.0 else 1.0 for side, price in prices.items()}
     return {side: _clip(1.0 - price / most) for side, price in prices.items()}

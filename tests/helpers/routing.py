@@ -1,0 +1,120 @@
+"""Rules, views and requests for tests of the router without Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from schemas import codec
+from schemas.messages import Failure, Plan, Request, RequestInfo, Side, Subtask
+from schemas.rules import Rules, parse_rules
+from streams.delivery import Cleared, Output
+from streams.privacy.verdict import declared
+from streams.registry import Figures, Gate, Target, View
+from streams.router.decompose import Lexicon, TaskFound
+from streams.router.plan import Ask
+
+NOW = 1_000_000
+MEASURED = Figures(workers=1, queue=0, p50_ms=10.0, p90_ms=20.0, served=100, cost_per_call=0.0, max_cost=0.0)
+UNMEASURED = Figures(workers=1, max_cost=0.0)
+
+
+def rules_of(builtin: bool = False, **tasks: Any) -> Rules:
+    return parse_rules(msgspec.json.encode({"tasks": tasks, "builtin": builtin}))
+
+
+def view_of(
+    capability: str = "intent",
+    local: Figures | None = MEASURED,
+    cloud: Figures | None = MEASURED,
+    gates: dict[Side, Gate] | None = None,
+) -> View:
+    """One capability on both sides (None: not there)."""
+    found: dict[tuple[Side, str], Target] = {}
+    pairs: tuple[tuple[Side, Figures | None], ...] = (("local", local), ("cloud", cloud))
+    for side, figures in pairs:
+        if figures is not None:
+            found[side, capability] = Target(figures=figures, gate=(gates or {}).get(side, "closed"))
+    return View(targets=found, trials="half_open" in (gates or {}).values())
+
+
+def live_view(rules: Rules, figures: Figures = MEASURED) -> View:
+    """Everything that the rules can use is alive."""
+    return View(targets={pair: Target(figures=figures) for pair in rules.capabilities})
+
+
+def ask_of(rules: Rules, request: Request, deadline_ms: int = 30_000) -> Ask:
+    found = Lexicon(rules).find(request)
+    assert isinstance(found, TaskFound)
+    info = RequestInfo(
+        id=request.id or "r1",
+        accepted=NOW,
+        deadline=NOW + deadline_ms,
+        task=found.name,
+        tenant=request.tenant,
+        privacy=declared(request),
+    )
+    return Ask(request=request, info=info, task=found, rules=rules.version, now=NOW)
+
+
+@dataclass
+class RequestRecord:
+    value: bytes | None
+    offset: int = 0
+    timestamp: int = NOW
+    headers: Sequence[tuple[str, bytes]] = ()
+    key: bytes | None = None
+    topic: str = "requests"
+    partition: int = 0
+
+
+def asked(offset: int = 0, fmt: Any = "msgpack", **fields: Any) -> RequestRecord:
+    return RequestRecord(codec.encode(Request(**fields), fmt), offset)
+
+
+@dataclass
+class RequestLane:
+    """Remembers each settle and failure."""
+
+    topic: str = "requests"
+    partition: int = 0
+    alive: bool = True
+    settles: list[tuple[list[int], list[Output]]] = field(default_factory=list)
+    failed: list[tuple[int, Failure]] = field(default_factory=list)
+
+    def settle(self, offsets: Iterable[int], outputs: Sequence[Output] = ()) -> None:
+        self.settles.append((list(offsets), list(outputs)))
+
+    def fail(self, record: RequestRecord, failure: Failure) -> None:
+        self.failed.append((record.offset, failure))
+
+    @property
+    def outputs(self) -> list[Output]:
+        return [output for _, outputs in self.settles for output in outputs]
+
+    @property
+    def plans(self) -> list[Plan]:
+        return [plan_in(output) for output in self.outputs if topic_of(output) == "joins"]
+
+    @property
+    def subtasks(self) -> list[tuple[str, Subtask]]:
+        return [
+            (topic_of(output), codec.decode(record_in(output).value, Subtask))
+            for output in self.outputs
+            if topic_of(output) != "joins"
+        ]
+
+
+def record_in(output: Output) -> Any:
+    return output.record if isinstance(output, Cleared) else output
+
+
+def topic_of(output: Output) -> str:
+    return str(record_in(output).topic)
+
+
+def plan_in(output: Output) -> Plan:
+    return codec.decode(record_in(output).value, Plan)
