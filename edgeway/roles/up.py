@@ -32,7 +32,8 @@ async def up(settings: Settings, *, brokers: int = 1, broker_port: int | None = 
     """
     async with contextlib.AsyncExitStack() as stack:
         if settings.kafka is None:
-            settings = await _with_kafka(stack, settings, brokers, broker_port)
+            port = broker_port or BROKER_PORT
+            settings = await embedded_kafka(stack, settings, brokers=brokers, port=port)
         rules = rules_of(settings)
         report = await apply_topics(settings, topics_for(rules, settings.partitions))
         for problem in report.problems:
@@ -58,21 +59,23 @@ def build(settings: Settings, rules: Rules) -> Process:
     return process
 
 
-async def _with_kafka(
-    stack: contextlib.AsyncExitStack, settings: Settings, brokers: int, port: int | None
+async def embedded_kafka(
+    stack: contextlib.AsyncExitStack, settings: Settings, *, brokers: int = 1, port: int | None = None
 ) -> Settings:
+    """Start a Kafka that ends with `stack`; the settings that name it. Without `port` it takes a free one.
+
+    Raises:
+        EdgewayError: it cannot be started; the text says why.
+    """
     try:
         from edgeway.embedded import BrokerSettings, EmbeddedKafka, EmbeddedKafkaError
     except ModuleNotFoundError as error:
         raise EdgewayError(
             f"the embedded Kafka needs {error.name}: install edgeway[embedded], or name a Kafka with --kafka"
         ) from error
+    wanted = BrokerSettings(data=settings.data, port=port, brokers=3 if brokers == 3 else 1)
     try:
-        kafka = await stack.enter_async_context(
-            EmbeddedKafka(
-                BrokerSettings(data=settings.data, port=port or BROKER_PORT, brokers=3 if brokers == 3 else 1)
-            )
-        )
+        kafka = await stack.enter_async_context(EmbeddedKafka(wanted))
     except EmbeddedKafkaError as error:
         raise EdgewayError(str(error)) from error
     replication = settings.replication if brokers == 1 else 3
