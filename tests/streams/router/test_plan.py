@@ -276,7 +276,7 @@ _REQUESTS = st.builds(
     Request,
     id=st.just("r1"),
     task=st.just("t"),
-    inputs=st.dictionaries(st.text(max_size=5), st.text(max_size=80) | st.integers(), max_size=3),
+    inputs=st.dictionaries(st.text(max_size=5), st.text(max_size=80) | st.integers(0, 2**32), max_size=3),
     privacy=st.sampled_from(["normal", "high"]),
     max_cost=st.none() | st.floats(0, 10),
 )
