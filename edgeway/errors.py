@@ -1,0 +1,92 @@
+"""Errors that end a command, each with the exit code it means."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes of every command."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    TOPICS = 4
+    UNANSWERED = 5
+    INTERRUPTED = 130
+
+
+EXIT_TEXT = {
+    Exit.OK: "all done",
+    Exit.FAILED: "something unexpected, or an answer was an error",
+    Exit.USAGE: "wrong flags, settings or input lines, or a port that is taken",
+    Exit.UNREACHABLE: "Kafka cannot be reached",
+    Exit.TOPICS: "topics are missing or wrong",
+    Exit.UNANSWERED: "something was not answered or not found",
+    Exit.INTERRUPTED: "interrupted",
+}
+
+
+class EdgewayError(Exception):
+    """Base: the text says what, where and how to mend; `exit_code` is what the command ends with."""
+
+    exit_code: Exit = Exit.FAILED
+
+
+class UsageError(EdgewayError):
+    """Flags or input that cannot be used."""
+
+    exit_code = Exit.USAGE
+
+
+class KafkaUnreachable(EdgewayError):
+    """No broker answered."""
+
+    exit_code = Exit.UNREACHABLE
+
+    def __init__(self, bootstrap: str, reason: str) -> None:
+        super().__init__(
+            f"Kafka at {bootstrap} cannot be reached: {reason}\n"
+            "Check that it runs there (`edgeway broker` or `edgeway up` start one), that --kafka or\n"
+            "EDGEWAY_KAFKA names it as this machine sees it, and the --security-protocol, --ssl-*, --sasl-*."
+        )
+
+
+class TopicsWrong(EdgewayError):
+    """Topics that are missing or cannot be worked with; one line each."""
+
+    exit_code = Exit.TOPICS
+
+    def __init__(self, lines: Iterable[str], bootstrap: str) -> None:
+        text = "\n".join(f"  {line}" for line in lines)
+        super().__init__(
+            f"topics on {bootstrap} are not as they must be:\n{text}\n"
+            f"Make or mend them: edgeway topics apply --kafka {bootstrap}\n"
+            "(with the --rules of the roles; --fix alters what is there)"
+        )
+
+
+class PortTaken(EdgewayError):
+    """Another process listens on the port."""
+
+    exit_code = Exit.USAGE
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(
+            f"port {port} on {host} is taken by another process: give another --port, or stop it"
+        )
+
+
+class UnknownCapability(EdgewayError):
+    """A capability that neither the rules nor the app has."""
+
+    exit_code = Exit.USAGE
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, 1, 0.6)
+        mend = f"did you mean {near[0]}?" if near else f"known are {', '.join(names) or 'none'}"
+        super().__init__(f"capability {name} is in neither the rules nor the app; {mend}")

@@ -1,0 +1,75 @@
+"""Logging of every command: readable on a terminal, JSON lines otherwise, never a secret."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import IO
+
+from streams.settings import Secret, Settings
+
+_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class TextFormatter(logging.Formatter):
+    """`12:00:00.123 INFO    edgeway.x  message`."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s.%(msecs)03d %(levelname)-7s %(name)s  %(message)s", "%H:%M:%S")
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, what came as `extra`, error with its trace."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= {key: value for key, value in vars(record).items() if key not in _PLAIN}
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+class Masked(logging.Formatter):
+    """Another formatter, whose lines have every known secret replaced by `***`."""
+
+    def __init__(self, inner: logging.Formatter, secrets: Sequence[Secret]) -> None:
+        super().__init__()
+        self._inner = inner
+        self._texts = [secret.reveal() for secret in secrets]
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = self._inner.format(record)
+        for text in self._texts:
+            line = line.replace(text, "***")
+        return line
+
+
+def _not_the_client(record: logging.LogRecord) -> bool:
+    return not record.name.startswith("aiokafka")
+
+
+def configure(settings: Settings, stream: IO[str] | None = None, *, quiet_client: bool = False) -> None:
+    """Set up the root logger once per process.
+
+    `quiet_client` hides what the Kafka client logs: commands that report its failures say them once.
+    """
+    stream = stream or sys.stderr
+    text = settings.log_format == "text" or (settings.log_format == "auto" and stream.isatty())
+    handler = logging.StreamHandler(stream)
+    secrets = [settings.sasl_password] if settings.sasl_password else []
+    handler.setFormatter(Masked(TextFormatter() if text else JsonFormatter(), secrets))
+    if quiet_client and settings.log_level != "debug":
+        handler.addFilter(_not_the_client)
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)
+    # These tell of every step they take.
+    for chatty in ("aiokafka", "faust", "mode", "streams.app"):
+        logging.getLogger(chatty).setLevel("DEBUG" if settings.log_level == "debug" else "WARNING")
+    logging.captureWarnings(True)
