@@ -1,0 +1,153 @@
+"""Which requests of a window have no answer: the pure part of `edgeway audit`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from schemas import codec, headers, ids
+from schemas.errors import SchemaError
+from schemas.messages import Failure, Format, Plan, Request, RequestInfo, Result
+
+DEFAULT_DEADLINE_MS = 30_000
+MAX_DEADLINE_MS = 600_000
+
+
+class Record(Protocol):
+    """What is read of a record; aiokafka's ConsumerRecord fits."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request of the log. Times in ms on the broker's clock; `scoped` is the id inside Edgeway."""
+
+    scoped: str
+    accepted: int
+    deadline: int
+    partition: int
+    offset: int
+    fmt: Format
+    request: Request
+    digest: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The caller's id."""
+        return ids.unscoped(self.scoped)[1]
+
+
+class Ledger:
+    """Requests without an answer so far. Give it the requests of the window first, then the results."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Asked] = {}
+        self.requests = 0
+        self.repeated = 0
+        self.unreadable = 0
+        self.answered = 0
+
+    def request(self, record: Record) -> None:
+        """Count one record of `requests`; one from which no id can be read is only in the dead letters."""
+        self.requests += 1
+        asked = asked_of(record)
+        if asked is None:
+            self.unreadable += 1
+        elif asked.scoped in self._open:
+            self.repeated += 1
+        else:
+            self._open[asked.scoped] = asked
+
+    def result(self, record: Record) -> None:
+        """Strike out the request that one record of `results` answers."""
+        scoped = answered_id(record)
+        if scoped is not None and self._open.pop(scoped, None) is not None:
+            self.answered += 1
+
+    def unanswered(self, now: int, grace_ms: int) -> list[Asked]:
+        """Requests whose deadline is more than `grace_ms` past at `now`, oldest first."""
+        late = [asked for asked in self._open.values() if asked.deadline + grace_ms < now]
+        return sorted(late, key=lambda asked: (asked.accepted, asked.partition, asked.offset))
+
+    def waiting(self, now: int, grace_ms: int) -> int:
+        """How many requests have no answer but time left."""
+        return len(self._open) - len(self.unanswered(now, grace_ms))
+
+
+def asked_of(record: Record) -> Asked | None:
+    """The request in `record`, its id derived as the router does; None where no id can be read."""
+    raw = record.value or b""
+    fmt: Format = "json"
+    digest = None
+    try:
+        fmt = codec.format_of(headers.read(record.headers).content_type, raw)
+        request = codec.decode_request(raw, fmt)
+        digest = codec.digest_of(request)
+    except SchemaError:
+        peeked = codec.peek_id(raw, record.headers)
+        if peeked is None:
+            return None
+        request = Request(id=peeked)
+    request_id = request.id or ids.derived(record.topic, record.partition, record.offset, record.timestamp)
+    allowed = min(
+        request.deadline_ms if request.deadline_ms is not None else DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS
+    )
+    return Asked(
+        ids.scoped(request.tenant, request_id),
+        record.timestamp,
+        record.timestamp + allowed,
+        record.partition,
+        record.offset,
+        fmt,
+        request,
+        digest,
+    )
+
+
+def answered_id(record: Record) -> str | None:
+    """The scoped id that a record of `results` answers; None where it is no Result."""
+    raw = record.value or b""
+    try:
+        fmt = codec.format_of(headers.read(record.headers).content_type, raw)
+        result = codec.decode(raw, Result, fmt)
+    except SchemaError:
+        return None
+    return ids.scoped(result.tenant, result.id)
+
+
+def answer(asked: Asked) -> Plan:
+    """The plan that makes the aggregator, which alone writes results, answer `asked` with an error."""
+    request = asked.request
+    tenant, request_id = request.tenant, asked.id
+    failure = Failure(
+        code="unanswered", message="no answer was found after the deadline; send the request again"
+    )
+    result = Result(
+        id=request_id, tenant=tenant, task=request.task, status="error", error=failure, digest=asked.digest
+    )
+    info = RequestInfo(
+        id=request_id,
+        tenant=tenant,
+        task=request.task,
+        reply_to=request.reply_to,
+        accepted=asked.accepted,
+        deadline=asked.deadline,
+        reply_format=asked.fmt,
+        digest=asked.digest,
+    )
+    return Plan(request=info, rules="", answer=result)

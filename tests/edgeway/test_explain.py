@@ -1,0 +1,82 @@
+"""Explanations: each decision and outcome in a sentence."""
+
+from __future__ import annotations
+
+from edgeway.explain import explain
+from schemas.messages import Decision, Factor, Failure, Result
+
+
+def one(decision: Decision, **result: object) -> str:
+    (line,) = explain(Result(id="r", status="ok", decisions=(decision,), **result))  # type: ignore[arg-type]
+    return line
+
+
+def test_a_score_names_both_sides_and_what_counted_most() -> None:
+    decision = Decision(
+        step="chart",
+        side="cloud",
+        rule="score",
+        scores={"cloud": 0.71, "local": 0.43},
+        factors={
+            "cloud": {
+                "latency": Factor(value=0.9, weight=0.4, source="live"),
+                "cost": Factor(value=0.2, weight=0.3),
+            },
+            "local": {
+                "latency": Factor(value=0.1, weight=0.4, source="live"),
+                "cost": Factor(value=0.9, weight=0.3),
+            },
+        },
+    )
+    assert one(decision) == (
+        "Step chart went to the cloud: it scored 0.71 against 0.43 for the edge, "
+        "most of all for latency (0.90, measured)."
+    )
+
+
+def test_a_closed_side_says_why() -> None:
+    decision = Decision(step="s", side="local", rule="privacy", forbidden={"cloud": ("privacy", "budget")})
+    line = one(decision)
+    assert line.startswith("Step s went to the edge: the other side was closed; the cloud was closed: ")
+    assert "sensitive" in line
+    assert "budget" in line
+
+
+def test_confidence_and_escalation() -> None:
+    decision = Decision(step="intent", side="local", rule="confidence_first", threshold=0.9)
+    assert "below a confidence of 0.90" in one(decision, sides={"intent": "local"})
+    assert "that of the cloud was taken" in one(decision, sides={"intent": "cloud"})
+    assert "was taken" not in one(decision, sides={"intent": "local"})
+
+
+def test_names_that_are_not_known_are_shown_as_words() -> None:
+    decision = Decision(step="s", side="local", rule="moon_phase", forbidden={"cloud": ("no_stars",)})
+    assert one(decision) == "Step s went to the edge: by the rule moon phase; the cloud was closed: no stars."
+
+
+def test_nowhere_and_money_and_notes() -> None:
+    assert one(Decision(step="s", side=None, rule="no_placement")) == "Step s could run nowhere."
+    line = one(Decision(step="s", side="cloud", rule="fixed_side", reserved=0.25, note="tenant pays"))
+    assert line == (
+        "Step s went to the cloud: the rules name this side; 0.25 were set aside to pay for it (tenant pays)."
+    )
+
+
+def test_outcomes() -> None:
+    partial = Result(
+        id="r",
+        status="partial",
+        missing=("chart",),
+        approximate=True,
+        cost=0.5,
+        decisions=(Decision(step="chart", side="cloud", rule="fixed_side"),),
+    )
+    assert explain(partial) == [
+        "Step chart went to the cloud: the rules name this side; no answer came in time.",
+        "Without an answer: chart; the rest was merged.",
+        "The answer is approximate: a better one did not come in time.",
+        "It cost 0.5.",
+    ]
+    failed = Result(id="r", status="error", error=Failure(code="unknown_task", message="no such task"))
+    assert explain(failed) == ["It failed: no such task (unknown task)."]
+    assert explain(Result(id="r", status="ok")) == []
