@@ -1,0 +1,159 @@
+"""The records a caller writes and reads: requests out, results in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from schemas import codec, headers, ids, topics
+from schemas.errors import SchemaError
+from schemas.messages import Format, Message, Request, Result
+
+SOURCE = "edgeway/send"
+IN_FLIGHT = 2000
+
+
+class Ready(NamedTuple):
+    """A request as it will be written. `scoped` is its id inside Edgeway."""
+
+    scoped: str
+    id: str
+    key: bytes
+    value: bytes
+    headers: list[tuple[str, bytes]]
+
+
+def ready(request: Request, fmt: Format, new_id: str) -> Ready:
+    """The record of `request`, under `new_id` where it has no id.
+
+    Raises:
+        SchemaError: it cannot be written in `fmt`, or is too large for a record.
+    """
+    if request.id is None:
+        request = msgspec.structs.replace(request, id=new_id)
+    request_id = request.id or new_id
+    value = codec.encode(request, fmt)
+    scoped = ids.scoped(request.tenant, request_id)
+    made = headers.build("request", request_id, SOURCE, fmt)
+    return Ready(scoped, request_id, scoped.encode(), value, made)
+
+
+def read_result(record: Any) -> Result | None:
+    """The Result in a record; None where it is none."""
+    raw = record.value or b""
+    try:
+        return codec.decode(raw, Result, codec.format_of(headers.read(record.headers).content_type, raw))
+    except SchemaError:
+        return None
+
+
+class Sender:
+    """Sends records with a bounded number in flight, and knows which were not acknowledged."""
+
+    def __init__(self, producer: AIOKafkaProducer, partitions: int, topic: str = topics.REQUESTS) -> None:
+        self._producer = producer
+        self._partitions = partitions
+        self._topic = topic
+        self._pending: dict[asyncio.Future[Any], str] = {}
+        self.acknowledged = 0
+        self.unknown: list[str] = []
+        """Ids of records whose fate is unknown: refused, or not acknowledged in time."""
+
+    async def send(self, record: Ready) -> None:
+        """Hand over one record; waits where too many are in flight."""
+        while len(self._pending) >= IN_FLIGHT:
+            await asyncio.wait(self._pending, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(0)
+        partition = topics.partition_for(record.key, self._partitions)
+        try:
+            future = await self._producer.send(
+                self._topic, record.value, record.key, partition=partition, headers=record.headers
+            )
+        except KafkaError:
+            self.unknown.append(record.id)
+            return
+        self._pending[future] = record.id
+        future.add_done_callback(self._done)
+
+    def _done(self, future: asyncio.Future[Any]) -> None:
+        record_id = self._pending.pop(future, None)
+        if record_id is None:
+            return
+        if future.cancelled() or future.exception() is not None:
+            self.unknown.append(record_id)
+        else:
+            self.acknowledged += 1
+
+    async def finish(self, timeout_s: float) -> None:
+        """Wait for the acknowledgements; what has none by then counts as unknown."""
+        if self._pending:
+            await asyncio.wait(list(self._pending), timeout=timeout_s)
+            await asyncio.sleep(0)
+        self.unknown += self._pending.values()
+        self._pending.clear()
+
+
+@dataclass(slots=True)
+class Awaited:
+    """Ids whose results are awaited. The first Result of an id is the answer; further ones are counted."""
+
+    open: dict[str, str]
+    answered: set[str]
+    duplicates: int = 0
+
+    @classmethod
+    def nothing(cls) -> Awaited:
+        """Nothing awaited yet."""
+        return cls({}, set())
+
+    def expect(self, record: Ready) -> None:
+        """Await the answer to `record`."""
+        if record.scoped not in self.answered:
+            self.open[record.scoped] = record.id
+
+    def take(self, records: Iterable[Any]) -> list[Result]:
+        """The first answers among `records`."""
+        found = []
+        for record in records:
+            # The key is the scoped id, so results of others are not even decoded.
+            scoped = (record.key or b"").decode("utf-8", "replace")
+            if scoped not in self.open and scoped not in self.answered and "~" not in scoped:
+                continue
+            result = read_result(record)
+            if result is None:
+                continue
+            scoped = self._asked(ids.scoped(result.tenant, result.id), result)
+            if self.open.pop(scoped, None) is not None:
+                self.answered.add(scoped)
+                found.append(result)
+            elif scoped in self.answered:
+                self.duplicates += 1
+        return found
+
+    def _asked(self, scoped: str, result: Result) -> str:
+        """The awaited id that `result` answers: an `id_conflict` comes under a derived id."""
+        if result.error is None or result.error.code != "id_conflict" or scoped in self.open:
+            return scoped
+        head = result.id.rpartition("~")[0]
+        tenant = result.tenant
+        for candidate in self.open:
+            known_tenant, request_id = ids.unscoped(candidate)
+            if known_tenant == tenant and head and request_id[: len(head)] == head:
+                return candidate
+        return scoped
+
+
+def to_json(message: Message) -> str:
+    """One line of JSON: bytes as base64, what JSON has no word for as null."""
+    return msgspec.json.encode(message).decode("utf-8", "replace")
+
+
+def error_count(results: Sequence[Result]) -> int:
+    """How many of `results` are errors."""
+    return sum(result.status == "error" for result in results)

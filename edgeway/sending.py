@@ -1,0 +1,136 @@
+"""Sending requests at a rate, and waiting for their results."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+from edgeway import kafka
+from edgeway.client_records import Awaited, Ready, Sender, ready
+from edgeway.request_lines import BadLine
+from edgeway.tail import Tail
+from schemas.errors import SchemaError
+from schemas.messages import Format, Request, Result
+from schemas.topics import REQUESTS, RESULTS
+from streams.settings import Settings
+
+FINISH_S = 15.0
+Line = tuple[int, Request | BadLine]
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How to send: `rate` in requests a second (None: at once), `wait_s` None where no result is awaited."""
+
+    fmt: Format = "msgpack"
+    rate: float | None = None
+    wait_s: float | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the requests; `unknown` were not acknowledged, `unanswered` had no result in time."""
+
+    sent: int = 0
+    bad: int = 0
+    answered: int = 0
+    errors: int = 0
+    duplicates: int = 0
+    unknown: list[str] = field(default_factory=list)
+    unanswered: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Called on the way: with each request that was handed over, each bad line, each result."""
+
+    sent: Callable[[Ready], None]
+    bad: Callable[[BadLine], None]
+    result: Callable[[Result], None]
+
+
+async def send(settings: Settings, lines: AsyncIterator[Line], manner: Manner, tell: Listeners) -> Outcome:
+    """Send all requests of `lines`; with `manner.wait_s` wait so long for results after the last one.
+
+    Raises:
+        KafkaUnreachable: no broker answers.
+        TopicsWrong: a topic is missing.
+    """
+    outcome = Outcome()
+    awaited = Awaited.nothing()
+    async with AsyncExitStack() as stack:
+        names = (REQUESTS, RESULTS) if manner.wait_s is not None else (REQUESTS,)
+        counts = await kafka.partition_counts(settings, *names)
+        tail = await stack.enter_async_context(Tail(settings, RESULTS)) if manner.wait_s is not None else None
+        sender = Sender(await stack.enter_async_context(kafka.producer(settings)), counts[REQUESTS])
+        sent = asyncio.Event()
+        collector = (
+            asyncio.create_task(_collect(tail, awaited, sent, outcome, tell)) if tail is not None else None
+        )
+        try:
+            await _send_all(lines, manner, sender, awaited, outcome, tell)
+            await sender.finish(FINISH_S)
+            sent.set()
+            if collector is not None:
+                await asyncio.wait([collector], timeout=manner.wait_s)
+        finally:
+            if collector is not None:
+                await _ended(collector)
+    outcome.unknown = sender.unknown
+    outcome.duplicates = awaited.duplicates
+    outcome.unanswered = list(awaited.open.values())
+    return outcome
+
+
+async def _send_all(
+    lines: AsyncIterator[Line],
+    manner: Manner,
+    sender: Sender,
+    awaited: Awaited,
+    outcome: Outcome,
+    tell: Listeners,
+) -> None:
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    async for number, line in lines:
+        record = line if isinstance(line, BadLine) else _ready(number, line, manner.fmt)
+        if isinstance(record, BadLine):
+            outcome.bad += 1
+            tell.bad(record)
+            continue
+        if manner.rate is not None:
+            await asyncio.sleep(start + outcome.sent / manner.rate - loop.time())
+        if manner.wait_s is not None:
+            awaited.expect(record)
+        await sender.send(record)
+        outcome.sent += 1
+        tell.sent(record)
+
+
+def _ready(number: int, request: Request, fmt: Format) -> Ready | BadLine:
+    try:
+        return ready(request, fmt, uuid.uuid4().hex)
+    except SchemaError as exc:
+        return BadLine(number, str(exc))
+
+
+async def _collect(
+    tail: Tail, awaited: Awaited, sent: asyncio.Event, outcome: Outcome, tell: Listeners
+) -> None:
+    """Take results until all are sent and answered."""
+    while not (sent.is_set() and not awaited.open):
+        for result in awaited.take(await tail.more()):
+            outcome.answered += 1
+            outcome.errors += result.status == "error"
+            tell.result(result)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """See the task end; its own error is raised."""
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
