@@ -1,0 +1,108 @@
+"""Flags from the table of settings, and settings from the flags."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from datetime import datetime
+from pathlib import Path
+
+from edgeway.cli.output import say
+from edgeway.errors import EXIT_TEXT
+from streams.settings import Settings, duration_ms, find_config, flag_of, resolve, strange_variables
+from streams.settings.model import DEFAULTS, GROUPS, TABLE
+
+_PREFIX = "setting_"
+_TITLES = {
+    "kafka": "Kafka",
+    "rules": "rules",
+    "topics": "topics",
+    "stores": "stores",
+    "role": "role",
+    "worker": "worker",
+    "data": "data",
+    "delivery": "delivery",
+    "joins": "open requests",
+    "log": "logs",
+}
+EPILOG = "exit codes:\n" + "".join(f"  {int(code):3}  {text}\n" for code, text in EXIT_TEXT.items())
+Subparsers = argparse._SubParsersAction  # argparse has no public name for it
+
+
+def command(
+    subparsers: Subparsers[argparse.ArgumentParser], name: str, summary: str, settings: str | None = None
+) -> argparse.ArgumentParser:
+    """A parser for the command `name`, with the flags of the settings it takes."""
+    parser = subparsers.add_parser(
+        name,
+        help=summary,
+        description=summary[:1].upper() + summary[1:] + ".",
+        epilog=EPILOG,
+        usage="%(prog)s [flags]",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add_settings(parser, settings or name)
+    return parser
+
+
+def add_settings(parser: argparse.ArgumentParser, name: str) -> None:
+    """The flags of a command's settings, and `--config`. Values stay text: `resolve` reads them."""
+    parser.set_defaults(settings_of=name)
+    parser.add_argument("--config", metavar="FILE", help="TOML settings; else EDGEWAY_CONFIG, ./edgeway.toml")
+    for group in GROUPS[name]:
+        section = parser.add_argument_group(f"settings: {_TITLES[group]}")
+        for field, about in TABLE.items():
+            if about.group == group and about.flag:
+                section.add_argument(
+                    flag_of(field),
+                    dest=_PREFIX + field,
+                    metavar=about.kind.metavar,
+                    help=about.help.replace("%", "%%") + _default(field),
+                )
+
+
+def read_settings(args: argparse.Namespace) -> Settings:
+    """The settings of a command line, with what the environment and the file say.
+
+    Raises:
+        SettingsError: some are wrong.
+    """
+    flags = {key.removeprefix(_PREFIX): value for key, value in vars(args).items() if key.startswith(_PREFIX)}
+    settings = resolve(flags, os.environ, find_config(args.config, os.environ, Path.cwd()))
+    for line in strange_variables(os.environ):
+        say(f"warning: {line}")
+    return settings
+
+
+def positive(text: str) -> float:
+    """A number above 0, for argparse."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
+    return value
+
+
+def duration(text: str) -> int:
+    """A duration in ms, for argparse."""
+    try:
+        return duration_ms(text)
+    except ValueError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from exc
+
+
+def moment(text: str) -> int:
+    """A time in ms since the epoch, for argparse: ISO 8601 (local without a zone) or ms themselves."""
+    if text.isdigit():
+        return int(text)
+    try:
+        return int(datetime.fromisoformat(text).astimezone().timestamp() * 1000)
+    except ValueError as exc:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; give for example 2026-01-31T12:00") from exc
+
+
+def _default(field: str) -> str:
+    value = DEFAULTS[field]
+    if value is None or value == ():
+        return ""
+    return f" (default {('yes' if value else 'no') if isinstance(value, bool) else value})"

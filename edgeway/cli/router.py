@@ -1,0 +1,21 @@
+"""`edgeway router`: the role alone."""
+
+from __future__ import annotations
+
+import argparse
+
+from edgeway.cli import role
+from edgeway.cli.arguments import Subparsers, command
+
+
+def add(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    command(subparsers, "router", "decide where each step of a request runs").set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the role until it is told to stop; its exit code."""
+    settings = role.start(args)
+    from edgeway.roles import run_router
+
+    return run_router(settings)
