@@ -28,9 +28,11 @@ def add_router(process: Process) -> Router:
     def take(record: Record) -> None:
         observe_records(registry, [record])
 
-    follower = _Follower(
-        process, Tail(process.options, CAPABILITIES, process.clock.now() - LOOK_BACK_MS, take)
-    )
+    def reached(ago_ms: float) -> None:
+        registry.reached(int(process.clock.now() - ago_ms))
+
+    since = process.clock.now() - LOOK_BACK_MS
+    follower = _Follower(process, Tail(process.options, CAPABILITIES, since, take, reached))
     process.before.append(follower.start)
     process.after += [follower.stop, seen.close]
     return router

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -70,13 +71,25 @@ class AiokafkaReader:
 
 
 class Tail:
-    """Follows all partitions of a topic without a group, from an append time on."""
+    """Follows all partitions of a topic without a group, from an append time on.
 
-    def __init__(self, options: Options, topic: str, since_ms: int, take: Callable[[Record], None]) -> None:
+    `take` gets every record; `reached` is told, in ms, how long ago the whole topic had been read: silence on the topic
+    and a reader that lags look alike otherwise.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        topic: str,
+        since_ms: int,
+        take: Callable[[Record], None],
+        reached: Callable[[float], None] | None = None,
+    ) -> None:
         self._options = options
         self._topic = topic
         self._since = since_ms
         self._take = take
+        self._reached = reached
         self.caught_up = asyncio.Event()
 
     async def run(self) -> None:
@@ -96,10 +109,18 @@ class Tail:
                 for records in found.values():
                     for record in records:
                         self._take(record)
+                if self._reached is not None and not found:
+                    self._tell_reached(consumer, places)
                 if not self.caught_up.is_set() and await self._is_at(consumer, ends):
                     self.caught_up.set()
         finally:
             await asyncio.wait_for(consumer.stop(), WAIT_S)
+
+    def _tell_reached(self, consumer: Any, places: Sequence[TopicPartition]) -> None:
+        # Only a fetch that was answered tells: without a broker every poll is empty too.
+        answered = [consumer.last_poll_timestamp(place) for place in places]
+        if self._reached is not None and all(answered):
+            self._reached(max(0.0, time.time() * 1000 - min(answered)))
 
     async def _places(self, consumer: Any) -> list[TopicPartition]:
         metadata = await within(WAIT_S, consumer._client.fetch_all_metadata(), "asking for metadata")
