@@ -1,0 +1,71 @@
+"""Backends: what can infer. One file each; `workers.backends.registry` finds them by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import msgspec
+
+from schemas.cards import Card
+from schemas.messages import Failure
+
+_encode = msgspec.msgpack.Encoder(order="sorted").encode
+
+
+class Row(NamedTuple):
+    """What one subtask asks."""
+
+    inputs: dict[str, Any]
+    params: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a backend says to one row: an output, or an error.
+
+    `confidence` in [0, 1]; `cost` in the currency of the prices, None = the card's cost per call; `usage` counts what
+    was used (`tokens`, `images`).
+    """
+
+    output: Any = None
+    confidence: float | None = None
+    cost: float | None = None
+    usage: dict[str, float] = field(default_factory=dict)
+    error: Failure | None = None
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """One capability on one side."""
+
+    @property
+    def card(self) -> Card: ...
+
+    async def load(self) -> None:
+        """Make ready and warm up; awaited once before any `infer`.
+
+        Raises:
+            LoadError: it cannot be made ready.
+        """
+
+    def kin(self, row: Row) -> Hashable:
+        """Rows of equal kin may share a batch."""
+
+    def infer(self, rows: Sequence[Row]) -> list[Answer]:
+        """The answers, one a row, in order. Blocks: it is called in a thread, one call at a time for each thread.
+
+        Where it raises, the rows are tried again one by one, so that a bad row fails alone; ValueError is `bad_input`,
+        anything else `backend_error`.
+        """
+
+    def close(self) -> None:
+        """Let go of what `load` took. No `infer` runs or follows."""
+
+
+def kin_of(row: Row) -> Hashable:
+    """The kin of backends without shapes: the same input names and equal params."""
+    inputs, params = row
+    names = tuple(inputs) if len(inputs) == 1 else tuple(sorted(inputs))
+    return (names, _encode(params)) if params else names

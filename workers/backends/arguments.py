@@ -1,0 +1,98 @@
+"""A function's annotated parameters as a checked struct: arguments by name, and their JSON Schema."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from copy import copy
+from functools import partial
+from typing import Any, get_type_hints
+
+import msgspec
+
+from workers.backends import Row
+from workers.errors import BadInput, LoadError
+
+_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+class Arguments:
+    """What `f(text: str, limit: int = 3)` takes. `schema` is its JSON Schema."""
+
+    def __init__(self, struct: type[msgspec.Struct], names: tuple[str, ...]) -> None:
+        self._struct = struct
+        self._names = names
+        self.schema: dict[str, Any] = _schema(struct)
+
+    @staticmethod
+    def of(function: Callable[..., Any]) -> Arguments | None:
+        """None where the function takes two parameters, the first named `inputs`: inputs and params as they are.
+
+        Raises:
+            LoadError: parameters that no subtask can fill, such as `*args`, or annotations that cannot be checked.
+        """
+        parameters = tuple(inspect.signature(function).parameters.values())
+        names = tuple(parameter.name for parameter in parameters)
+        if len(names) == 2 and names[0] == "inputs":
+            return None
+        label = getattr(function, "__name__", repr(function))
+        if any(parameter.kind not in _KINDS for parameter in parameters):
+            raise LoadError(
+                f"{label}: a capability takes (inputs, params) or named parameters, no *args, ** or /"
+            )
+        try:
+            hints = get_type_hints(function, include_extras=True)
+            fields = [_field(parameter, hints.get(parameter.name, Any)) for parameter in parameters]
+            return Arguments(msgspec.defstruct(label, fields, kw_only=True), names)
+        except (TypeError, NameError) as error:
+            raise LoadError(f"{label}: its annotations cannot be checked: {error}") from error
+
+    def read(self, row: Row) -> dict[str, Any]:
+        """The arguments of a row: from inputs, else from params, else the default.
+
+        Raises:
+            BadInput: one is missing or of another type; the message names it and never quotes it.
+        """
+        inputs, params = row
+        given = {
+            name: inputs.get(name, params.get(name))
+            for name in self._names
+            if name in inputs or name in params
+        }
+        try:
+            struct = msgspec.convert(given, self._struct)
+        except msgspec.ValidationError as error:
+            raise BadInput(_told(error)) from error
+        return {name: getattr(struct, name) for name in self._names}
+
+
+def _field(parameter: inspect.Parameter, hint: Any) -> tuple[str, Any] | tuple[str, Any, Any]:
+    if parameter.default is inspect.Parameter.empty:
+        return parameter.name, hint
+    if isinstance(parameter.default, list | dict | set | bytearray):
+        return parameter.name, hint, msgspec.field(default_factory=partial(copy, parameter.default))
+    return parameter.name, hint, parameter.default
+
+
+def _schema(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """Inlined; empty where a type has no JSON Schema."""
+    try:
+        schema = msgspec.json.schema(struct)
+    except TypeError:
+        return {}
+    definitions = schema.get("$defs", {})
+    if len(definitions) == 1:
+        return dict(next(iter(definitions.values())))
+    return dict(schema)
+
+
+def _told(error: msgspec.ValidationError) -> str:
+    # msgspec quotes the value only in "Invalid enum value 'x'", "Invalid value 'x'" and where a pattern is not met.
+    text, _, path = str(error).partition(" - at ")
+    place = path.strip("`").replace("$", "inputs", 1)
+    safe = (
+        text
+        if text.startswith(("Expected `", "Object missing required field"))
+        else "a value is not allowed here"
+    )
+    return f"{safe} - at {place}" if place else safe

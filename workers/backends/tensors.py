@@ -1,0 +1,203 @@
+"""Rows to tensors and tensors to answers: the ready-made pre- and post-processing of the tensor backends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.messages import Failure
+from workers.backends import Answer, Row, kin_of
+from workers.errors import BadInput, BadRows, LoadError
+
+Array = NDArray[Any]
+Feeds = dict[str, Array]
+Pre = Callable[[Sequence[Row]], Feeds]
+"""Rows to the model's inputs by name, first axis = rows. Raises BadRows where some rows are refused."""
+Post = Callable[[Feeds, Sequence[Row]], list[Answer]]
+"""The model's outputs by name, and the rows, to one answer a row."""
+
+_RAW = np.dtype("<f4")
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """One input of a model: `name` in the model, `source` in a subtask's inputs, its shape without the batch axis.
+
+    At most one dimension may be None (it follows from the number of values).
+    """
+
+    name: str
+    source: str
+    shape: tuple[int | None, ...]
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.shape.count(None) > 1:
+            raise LoadError(
+                f"input {self.name!r} has shape {self.shape}: give a `pre` that knows its dimensions"
+            )
+
+    @property
+    def fixed(self) -> int:
+        """The product of the known dimensions."""
+        return int(np.prod([n for n in self.shape if n is not None], dtype=np.int64))
+
+
+class TensorPre:
+    """`inputs.NAME` as a list of numbers (nested or flat) or as raw little-endian float32 bytes, for each feed."""
+
+    def __init__(self, feeds: Sequence[Feed]) -> None:
+        self._feeds = tuple(feeds)
+        self._ragged = tuple(feed for feed in feeds if None in feed.shape)
+        self._plain = tuple(
+            (feed, feed.source, feed.fixed * _RAW.itemsize, (-1, *feed.shape), np.dtype(feed.dtype))
+            for feed in feeds
+            if None not in feed.shape
+        )
+
+    def kin(self, row: Row) -> Hashable:
+        """Only rows of the same sizes stack; fixed shapes make lists and bytes the same kin."""
+        if not self._ragged:
+            return kin_of(row)
+        return kin_of(row), *(_length(row.inputs.get(feed.source)) for feed in self._ragged)
+
+    def __call__(self, rows: Sequence[Row]) -> Feeds:
+        feeds: Feeds = {}
+        for feed, source, size, shape, dtype in self._plain:
+            values = [row.inputs.get(source) for row in rows]
+            if all(type(value) is bytes and len(value) == size for value in values):
+                raw = np.frombuffer(b"".join(values), _RAW).reshape(shape)  # type: ignore[arg-type]
+                if np.isfinite(raw).all():
+                    feeds[feed.name] = raw if dtype == _RAW else raw.astype(dtype)
+                    continue
+            feeds[feed.name] = _stack(feed, values)
+        for feed in self._ragged:
+            feeds[feed.name] = _stack(feed, [row.inputs.get(feed.source) for row in rows])
+        return feeds
+
+
+def _stack(feed: Feed, values: Sequence[Any]) -> Array:
+    """The slow way: value by value, naming those that are refused."""
+    stacked: list[Array] = []
+    faults: dict[int, str] = {}
+    for index, value in enumerate(values):
+        try:
+            stacked.append(_tensor(feed, value))
+        except BadInput as error:
+            faults[index] = str(error)
+    if faults:
+        raise BadRows(faults)
+    return np.stack(stacked)
+
+
+def _tensor(feed: Feed, value: Any) -> Array:
+    """One row's tensor.
+
+    Raises:
+        BadInput: absent, empty, not numbers, of another size, or not finite.
+    """
+    flat = _numbers(feed.source, value)
+    fixed = feed.fixed
+    free = None in feed.shape
+    if flat.size == 0 or (flat.size % fixed if free else flat.size != fixed):
+        wanted = f"a multiple of {fixed}" if free else str(fixed)
+        raise BadInput(f"inputs.{feed.source} has {flat.size} numbers; give {wanted}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        cast = flat.astype(feed.dtype)
+    if not (np.isfinite(flat).all() and np.isfinite(cast).all()):
+        raise BadInput(f"inputs.{feed.source} holds NaN or an infinity, or a number beyond {feed.dtype}")
+    return cast.reshape([-1 if n is None else n for n in feed.shape])
+
+
+def _numbers(source: str, value: Any) -> Array:
+    if isinstance(value, bytes | bytearray | memoryview):
+        raw = bytes(value)
+        if len(raw) % _RAW.itemsize:
+            raise BadInput(f"inputs.{source} has {len(raw)} bytes; raw tensors are little-endian float32")
+        return np.frombuffer(raw, _RAW)
+    if not isinstance(value, list | tuple | int | float) or isinstance(value, bool):
+        told = "is missing" if value is None else f"is a {type(value).__name__}"
+        raise BadInput(f"inputs.{source} {told}; give a list of numbers or little-endian float32 bytes")
+    try:
+        array = np.array(value)
+    except ValueError as error:
+        raise BadInput(f"inputs.{source} is ragged: its rows differ in length") from error
+    if array.size and array.dtype.kind not in "iuf":
+        raise BadInput(f"inputs.{source} holds something else than numbers")
+    return array.reshape(-1)
+
+
+def _length(value: Any) -> int | None:
+    """The number of values, where it can be told cheaply."""
+    if isinstance(value, bytes):
+        return len(value) // _RAW.itemsize
+    if not isinstance(value, list):
+        return None
+    inner = value[0] if value else None
+    return len(value) * len(inner) if isinstance(inner, list) else len(value)
+
+
+class TensorPost:
+    """Every output of the model as a list of numbers, by its name; no confidence."""
+
+    def __call__(self, outputs: Feeds, rows: Sequence[Row]) -> list[Answer]:
+        lists = {name: array.tolist() for name, array in outputs.items()}
+        sound = _sound(list(outputs.values()), len(rows))
+        return [
+            Answer(output={name: values[i] for name, values in lists.items()}) if sound[i] else _UNSOUND
+            for i in range(len(rows))
+        ]
+
+
+class ClassPost:
+    """A classifier's scores: output `{"label", "scores"}`, confidence the largest score.
+
+    `labels` name the classes (else `label` is the index); `softmax` says that the model gives logits; `scores=False`
+    leaves the scores out; `source` names the model's output (the first by default).
+    """
+
+    def __init__(
+        self,
+        labels: Sequence[str] | None = None,
+        *,
+        softmax: bool = False,
+        scores: bool = True,
+        source: str | None = None,
+    ) -> None:
+        self._labels = tuple(labels) if labels is not None else None
+        self._softmax = softmax
+        self._scores = scores
+        self._source = source
+
+    def __call__(self, outputs: Feeds, rows: Sequence[Row]) -> list[Answer]:
+        array = outputs[self._source] if self._source else next(iter(outputs.values()))
+        sound = _sound([array], len(rows))
+        scores = array.reshape(len(rows), -1)
+        if self._softmax:
+            exp = np.exp(scores - scores.max(axis=1, keepdims=True))
+            scores = exp / exp.sum(axis=1, keepdims=True)
+        best = scores.argmax(axis=1).tolist()
+        top = np.minimum(scores.max(axis=1), 1.0).tolist()
+        shown = scores.tolist() if self._scores else None
+        return [self._answer(i, best[i], top[i], shown) if sound[i] else _UNSOUND for i in range(len(rows))]
+
+    def _answer(self, i: int, best: int, confidence: float, shown: list[list[float]] | None) -> Answer:
+        output: dict[str, Any] = {"label": self._labels[best] if self._labels else best}
+        if shown is not None:
+            output["scores"] = shown[i]
+        return Answer(output, confidence)
+
+
+_UNSOUND = Answer(error=Failure(code="bad_output", message="the model answered with NaN or an infinity"))
+
+
+def _sound(arrays: Sequence[Array], rows: int) -> Sequence[bool]:
+    """For each row whether all its numbers are finite."""
+    if all(np.isfinite(array).all() for array in arrays if array.dtype.kind == "f"):
+        return [True] * rows
+    checks = [np.isfinite(array.reshape(rows, -1)).all(axis=1) for array in arrays if array.dtype.kind == "f"]
+    return [bool(flag) for flag in np.logical_and.reduce(checks)]

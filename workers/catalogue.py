@@ -1,0 +1,127 @@
+"""The capabilities of an app: a Python module or file whose functions are marked by `@capability`, or that holds backends."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from schemas.messages import Side
+from workers.backends import Backend
+from workers.backends.function import backends_of
+from workers.errors import AppError, UnknownCapability
+
+
+def load_app(app: str) -> list[Backend]:
+    """The backends of `app`, a module (`my_app.models`) or a file (`models.py`), in the order of their definition.
+
+    Collected are functions marked by `@capability`, backends, and lists or tuples of backends, that the module names.
+
+    Raises:
+        AppError: it is not there, fails to load, or offers nothing.
+    """
+    module = _from_file(Path(app)) if app.endswith(".py") else _from_name(app)
+    found: dict[int, Backend] = {}
+    for value in vars(module).values():
+        for backend in _offered(value):
+            found.setdefault(_identity(value, backend), backend)
+    if not found:
+        raise AppError(
+            f"app {app!r} offers nothing; mark a function with @capability('local/NAME') or name a backend"
+        )
+    backends = list(found.values())
+    _check_unique(app, backends)
+    return backends
+
+
+def backends_for(side: Side | None, apps: Iterable[str], names: Sequence[str] | None = None) -> list[Backend]:
+    """The backends that a worker of `side` serves (None: of both), those of `names` alone where given.
+
+    A name is `nlp/intent`, or `local/nlp/intent`.
+
+    Raises:
+        AppError: an app that cannot be loaded, or two that offer the same.
+        UnknownCapability: a name that no app offers on this side, or no capability at all; the message lists the known.
+    """
+    apps = tuple(apps)
+    every = [backend for app in apps for backend in load_app(app)]
+    _check_unique(", ".join(apps), every)
+    here = [backend for backend in every if side in (None, backend.card.side)]
+    known = ", ".join(sorted(f"{b.card.side}/{b.card.capability}" for b in every)) or "none"
+    if not here:
+        raise UnknownCapability(f"no capability on side {side}; {', '.join(apps) or 'no app'} offers {known}")
+    if not names:
+        return here
+    chosen = [backend for backend in here if _is_named(backend, names)]
+    missing = [name for name in names if not any(_is_named(backend, (name,)) for backend in here)]
+    if missing:
+        where = f" on side {side}" if side else ""
+        raise UnknownCapability(f"unknown capability {', '.join(missing)}{where}; known are {known}")
+    return chosen
+
+
+def _is_named(backend: Backend, names: Sequence[str]) -> bool:
+    card = backend.card
+    return card.capability in names or f"{card.side}/{card.capability}" in names
+
+
+def _offered(value: object) -> Iterable[Backend]:
+    if isinstance(value, list | tuple):
+        return [item for item in value if isinstance(item, Backend) and not isinstance(item, type)]
+    if isinstance(value, Backend) and not isinstance(value, type):
+        return [value]
+    return backends_of(value) if callable(value) else ()
+
+
+def _identity(value: object, backend: Backend) -> int:
+    """One function or backend under two names is offered once."""
+    return hash((id(value), backend.card.side, backend.card.capability)) if callable(value) else id(backend)
+
+
+def _check_unique(app: str, backends: Sequence[Backend]) -> None:
+    seen: set[tuple[str, str]] = set()
+    for backend in backends:
+        key = (backend.card.side, backend.card.capability)
+        if key in seen:
+            raise AppError(f"app {app!r} offers {key[0]}/{key[1]} twice; keep one")
+        seen.add(key)
+
+
+def _from_name(app: str) -> ModuleType:
+    # A console script has no working directory on its path, and the app usually lies there.
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(app)
+    except ModuleNotFoundError as error:
+        if error.name and (app == error.name or app.startswith(f"{error.name}.")):
+            raise AppError(
+                f"app {app!r} is not found; give a module on the path, or a file ending in .py"
+            ) from error
+        raise AppError(f"app {app!r} needs the module {error.name!r}, which is not installed") from error
+    except Exception as error:
+        raise AppError(f"app {app!r} fails to load: {type(error).__name__}: {error}") from error
+
+
+def _from_file(path: Path) -> ModuleType:
+    path = path.resolve()
+    if not path.is_file():
+        raise AppError(f"app {path} is not found; give a module on the path, or a file ending in .py")
+    name = f"edgeway_app_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise AppError(f"app {path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise AppError(f"app {path} fails to load: {type(error).__name__}: {error}") from error
+    return module

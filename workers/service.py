@@ -1,0 +1,224 @@
+"""One capability at work: its queue, its threads, its figures."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from schemas.cards import Card, Offer
+from streams.delivery import Clock, Lane
+from workers import figures
+from workers.backends import Answer, Backend
+from workers.batching import Batcher
+from workers.crew import Crew
+from workers.errors import LoadError, WorkerError
+from workers.inference import BACKEND_FAULTS, infer, late
+from workers.work import Run, Work
+
+log = logging.getLogger(__name__)
+
+ROOM_POLL_S = 0.25
+"""How often a waiting `handle` looks whether its lane is still alive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one capability may hold: rows and bytes waiting for its model, and the threads that run it."""
+
+    max_rows: int = 4096
+    max_bytes: int = 64 * 1024 * 1024
+    threads: int = 1
+
+
+class Service:
+    """Batches works, runs them in threads, and hands every finished run to `finish` on the event loop."""
+
+    def __init__(
+        self, backend: Backend, finish: Callable[[Card, Run], None], clock: Clock, limits: Limits
+    ) -> None:
+        self.backend = backend
+        self._finish = finish
+        self._clock = clock
+        self._limits = limits
+        card = backend.card
+        self._batcher: Batcher[Work] = Batcher(
+            card.max_batch, card.max_wait_ms, limits.max_rows, limits.max_bytes
+        )
+        self._figures = figures.Figures()
+        self._running: dict[int, tuple[float, int]] = {}
+        self._runs = 0
+        self._done: deque[Run] = deque()
+        self._crash: BaseException | None = None
+        self._wake, self._roomy, self._quiet = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._crew: Crew | None = None
+        self._stopped = False
+        self.load_ms = 0.0
+        self.task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Load the backend, then begin.
+
+        Raises:
+            LoadError: the backend cannot be made ready.
+        """
+        began = time.monotonic()
+        try:
+            await self.backend.load()
+        except WorkerError:
+            raise
+        except Exception as error:
+            raise LoadError(f"{self.backend.card.capability} cannot be loaded: {error}") from error
+        self.load_ms = (time.monotonic() - began) * 1000.0
+        self._loop = asyncio.get_running_loop()
+        self._crew = Crew(self.backend.card.capability, self._limits.threads)
+        self.task = asyncio.create_task(self._run(), name=f"service {self.backend.card.capability}")
+
+    async def stop(self, deadline_s: float) -> None:
+        """Finish what is here within `deadline_s`, then drop the rest: it stays unfinished and comes again elsewhere."""
+        try:
+            async with asyncio.timeout(deadline_s):
+                while not self._stopped and (self._batcher.rows or self._running or self._done):
+                    self._quiet.clear()
+                    await self._quiet.wait()
+        except TimeoutError:
+            log.warning("%s: dropping %d rows unfinished", self.backend.card.capability, self.pending)
+        self._stopped = True
+        self._batcher.drop(lambda work: True)
+        self._roomy.set()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._crew is not None:
+            self._crew.close()
+        if self.task is not None:
+            self.task.cancel()
+            await asyncio.wait((self.task,), timeout=1.0)
+        if self._running:
+            log.warning("%s is still running; its backend is left as it is", self.backend.card.capability)
+        else:
+            self.backend.close()
+
+    @property
+    def pending(self) -> int:
+        """Rows that wait or run."""
+        return self._batcher.rows + sum(rows for _, rows in self._running.values())
+
+    @property
+    def stuck_since(self) -> float | None:
+        """When the oldest run of now began (`time.monotonic()`), None where none runs: for the watchdog."""
+        return min((began for began, _ in self._running.values()), default=None)
+
+    def offer(self) -> Offer:
+        live = self._figures.live(
+            time.monotonic() * 1000.0,
+            queue=self._batcher.rows,
+            in_flight=sum(rows for _, rows in self._running.values()),
+            load_ms=self.load_ms,
+        )
+        return Offer(card=self.backend.card, live=live)
+
+    def room(self, size: int) -> bool:
+        return self._batcher.room(size)
+
+    async def wait_for_room(self, size: int, lane: Lane) -> bool:
+        """Wait until `size` bytes fit; False where the lane went or the service stopped meanwhile."""
+        while not self._batcher.room(size):
+            if self._stopped or not lane.alive:
+                return False
+            self._roomy.clear()
+            try:
+                async with asyncio.timeout(ROOM_POLL_S):
+                    await self._roomy.wait()
+            except TimeoutError:
+                continue
+        return lane.alive and not self._stopped
+
+    def put(self, work: Work) -> None:
+        self._batcher.put(work)
+        self._wake.set()
+
+    def forget(self, lane: Lane) -> None:
+        """Drop what waits for a revoked lane; what runs for it finishes silently."""
+        self._batcher.drop(lambda work: work.lane is lane)
+        self._roomy.set()
+        self._wake.set()
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            if self._crash is not None:
+                raise WorkerError(f"the thread of {self.backend.card.capability} died") from self._crash
+            # The next batch starts before the last one is written out, so that the model never waits for us.
+            self._dispatch()
+            while self._done:
+                self._record(self._done.popleft())
+            if not self.pending:
+                self._quiet.set()
+            await self._wake.wait()
+
+    def _dispatch(self) -> None:
+        assert self._crew is not None
+        while self._batcher.rows and len(self._running) < self._crew.size:
+            batch = self._batcher.take(time.monotonic() * 1000.0, idle=not self._running)
+            if not batch:
+                self._wake_when_due()
+                break
+            self._roomy.set()
+            if works := self._fresh(batch):
+                self._runs += 1
+                self._running[self._runs] = (time.monotonic(), len(works))
+                self._crew.submit(partial(self._infer, self._runs, works))
+
+    def _fresh(self, batch: list[Work]) -> list[Work]:
+        """The works that are still worth computing; the expired ones are answered as such."""
+        now = self._clock.now()
+        alive = [work for work in batch if work.lane.alive]
+        expired = [work for work in alive if work.subtask.deadline <= now]
+        if not expired:
+            return alive
+        self._done.append(Run(expired, [late()] * len(expired), now, 0.0, ran=False))
+        return [work for work in alive if work.subtask.deadline > now]
+
+    def _wake_when_due(self) -> None:
+        due = self._batcher.due()
+        if due is None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        wait_s = max(0.0, due / 1000.0 - time.monotonic())
+        self._timer = self._loop.call_later(wait_s, self._wake.set)
+
+    def _infer(self, number: int, works: list[Work]) -> None:
+        """In a thread: run the model, and bring the answers back to the loop."""
+        began, started = self._clock.now(), time.perf_counter()
+        crash: BaseException | None = None
+        answers: list[Answer] = []
+        try:
+            rows = [work.row for work in works]
+            answers = infer(self.backend, rows, lambda i: works[i].subtask.deadline <= self._clock.now())
+        except BaseException as error:  # noqa: BLE001 - raised again on the loop, where it ends the worker
+            crash = error
+        run = Run(works, answers, began, (time.perf_counter() - started) * 1000.0)
+        try:
+            self._loop.call_soon_threadsafe(self._returned, number, run, crash)
+        except RuntimeError:
+            log.info("%s finished after its event loop had closed", self.backend.card.capability)
+
+    def _returned(self, number: int, run: Run, crash: BaseException | None) -> None:
+        self._running.pop(number, None)
+        self._crash = self._crash or crash
+        if crash is None and not self._stopped:
+            self._done.append(run)
+        self._wake.set()
+
+    def _record(self, run: Run) -> None:
+        if run.ran:
+            faults = sum(1 for a in run.answers if a.error is not None and a.error.code in BACKEND_FAULTS)
+            ended = time.monotonic() * 1000.0
+            self._figures.add(figures.Run(ended, run.service_ms, len(run.works), faults))
+        self._finish(self.backend.card, run)

@@ -1,0 +1,209 @@
+"""The worker agent: subtasks in, partials out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from schemas import codec
+from schemas.cards import Card, Offer
+from schemas.errors import Malformed
+from schemas.ids import parse_subtask_id
+from schemas.messages import Failure, Subtask, Timings
+from schemas.topics import capability_topic
+from streams.delivery import Batch, Clock, Lane, Outgoing, Output, Record
+from workers.backends import Backend, Row
+from workers.errors import WorkerError
+from workers.partials import Partials
+from workers.service import Limits, Service
+from workers.work import Run, Work
+
+
+class Worker:
+    """Answers the subtasks of its backends' topics.
+
+    One worker may read several capabilities, but a full queue of one then holds the records of the others up: give each
+    topic a worker of its own where a slow model stands beside a fast one. `start` before the first record, `stop` after
+    the last one; `watch` ends only by raising.
+    """
+
+    def __init__(
+        self, backends: Sequence[Backend], *, name: str, clock: Clock, limits: Limits | None = None
+    ) -> None:
+        self.name = name
+        self._clock = clock
+        self._partials = Partials(f"edgeway/worker/{name}")
+        self._services: dict[tuple[str, str], Service] = {}
+        self._stopping = False
+        if not backends:
+            raise WorkerError("a worker needs at least one backend")
+        for backend in backends:
+            card = backend.card
+            if (card.side, card.capability) in self._services:
+                raise WorkerError(f"{card.side}/{card.capability} is offered twice; keep one backend of it")
+            service = Service(backend, self._finish, clock, limits or Limits())
+            self._services[card.side, card.capability] = service
+        self.ready = False
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics to read."""
+        cards = (service.backend.card for service in self._services.values())
+        return tuple(capability_topic(card.side, card.capability) for card in cards)
+
+    @property
+    def pending(self) -> int:
+        """Rows that wait or run."""
+        return sum(service.pending for service in self._services.values())
+
+    @property
+    def stuck_since(self) -> float | None:
+        """When the oldest run of now began (`time.monotonic()` seconds), None where no model runs: for the watchdog."""
+        times = (service.stuck_since for service in self._services.values())
+        return min((began for began in times if began is not None), default=None)
+
+    def offers(self) -> tuple[Offer, ...]:
+        """Cards and live figures; asks no model."""
+        return tuple(service.offer() for service in self._services.values())
+
+    async def start(self) -> None:
+        """Load every backend; `ready` then.
+
+        Raises:
+            LoadError: one cannot be made ready; those that were are closed again.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                for service in self._services.values():
+                    group.create_task(service.start())
+        except* WorkerError as errors:
+            await self.stop(0.0)
+            raise errors.exceptions[0] from None
+        self.ready = True
+
+    async def stop(self, deadline_s: float) -> None:
+        """Drain within `deadline_s`; what is left is dropped unfinished, and comes again elsewhere."""
+        self.ready = False
+        self._stopping = True
+        async with asyncio.TaskGroup() as group:
+            for service in self._services.values():
+                group.create_task(service.stop(deadline_s))
+
+    async def watch(self) -> None:
+        """Wait for a service to die, and raise what killed it; returns after `stop`."""
+        tasks = [service.task for service in self._services.values() if service.task is not None]
+        if not tasks:
+            raise WorkerError("the worker was not started")
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            if not task.cancelled():
+                task.result()
+
+    def assigned(self, lane: Lane) -> None:
+        """Nothing to prepare: work carries its lane."""
+
+    def revoked(self, lane: Lane) -> None:
+        for service in self._services.values():
+            service.forget(lane)
+
+    def refuse(self, record: Record, failure: Failure) -> Sequence[Output]:
+        return self._partials.refused(record, failure)
+
+    async def handle(self, batch: Batch) -> None:
+        """Queue the batch's subtasks; waits while the queue is full. What cannot be queued is answered at once."""
+        lane = batch.lane
+        side = lane.topic.partition(".")[0]
+        refused = _Refused(lane)
+        for record in batch.records:
+            if self._stopping or not lane.alive:
+                return
+            try:
+                subtask = codec.decode(record.value or b"", Subtask)
+                join = parse_subtask_id(subtask.id).request.encode()
+            except Malformed as error:
+                lane.fail(record, Failure(code=error.code, message=str(error)))
+                continue
+            service = self._services.get((side, subtask.capability))
+            failure = self._objection(subtask, service)
+            if failure is not None:
+                refused.add(record.offset, self._partials.failed(subtask, join, failure))
+            elif service is not None:
+                work = _work(lane, record, subtask, join, service)
+                if not service.room(work.size):
+                    refused.settle()
+                    if not await service.wait_for_room(work.size, lane):
+                        return
+                service.put(work)
+        refused.settle()
+
+    def _objection(self, subtask: Subtask, service: Service | None) -> Failure | None:
+        """Why a subtask reaches no model, None where it may."""
+        if service is None:
+            here = ", ".join(sorted(name for _, name in self._services))
+            text = f"worker {self.name} does not offer {subtask.capability!r} on this topic; it offers {here}"
+            return Failure(code="unknown_capability", message=text)
+        if subtask.deadline <= self._clock.now():
+            return Failure(
+                code="deadline_exceeded", message="the deadline had passed when the worker read the subtask"
+            )
+        if subtask.claim is not None:
+            return Failure(
+                code="object_missing",
+                message="this build reads no claim checks; send the inputs in the record",
+            )
+        return None
+
+    def _finish(self, card: Card, run: Run) -> None:
+        """Write a run's answers, lane by lane."""
+        grouped: dict[int, tuple[Lane, list[int], list[Outgoing]]] = {}
+        for work, answer in zip(run.works, run.answers, strict=True):
+            lane = work.lane
+            if not lane.alive:
+                continue
+            timings = Timings(queue_ms=float(max(0, run.began - work.appended)), service_ms=run.service_ms)
+            output = self._partials.answered(work.subtask, work.join, answer, card, timings)
+            group = grouped.get(id(lane))
+            if group is None:
+                group = grouped[id(lane)] = (lane, [], [])
+            group[1].append(work.offset)
+            group[2].append(output)
+        for lane, offsets, outputs in grouped.values():
+            lane.settle(offsets, outputs)
+
+
+class _Refused:
+    """Answers to subtasks that reach no model, gathered for one `settle`."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self._offsets: list[int] = []
+        self._outputs: list[Outgoing] = []
+
+    def add(self, offset: int, output: Outgoing) -> None:
+        self._offsets.append(offset)
+        self._outputs.append(output)
+
+    def settle(self) -> None:
+        if self._offsets:
+            self._lane.settle(self._offsets, self._outputs)
+            self._offsets, self._outputs = [], []
+
+
+def _work(lane: Lane, record: Record, subtask: Subtask, join: bytes, service: Service) -> Work:
+    row = Row(subtask.inputs, subtask.params)
+    limit = service.backend.card.max_batch
+    if subtask.max_batch is not None:
+        limit = max(1, min(limit, subtask.max_batch))
+    return Work(
+        lane=lane,
+        offset=record.offset,
+        appended=record.timestamp,
+        subtask=subtask,
+        join=join,
+        row=row,
+        key=service.backend.kin(row),
+        size=len(record.value or b""),
+        limit=limit,
+        arrived=time.monotonic() * 1000.0,
+    )
