@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from schemas import codec, headers, ids
+from schemas import codec, headers, ids, topics
 from schemas.errors import SchemaError
 from schemas.messages import Failure, Format, Plan, Request, RequestInfo, Result
 
@@ -48,8 +48,13 @@ class Asked:
 
     @property
     def id(self) -> str:
-        """The caller's id."""
+        """The id under which it is answered."""
         return ids.unscoped(self.scoped)[1]
+
+    @property
+    def place(self) -> str:
+        """Where it stands, as the router writes it."""
+        return f"{topics.REQUESTS}/{self.partition}/{self.offset}"
 
 
 class Ledger:
@@ -57,6 +62,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._open: dict[str, Asked] = {}
+        self._aliases: dict[str, str] = {}
         self.requests = 0
         self.repeated = 0
         self.unreadable = 0
@@ -68,16 +74,34 @@ class Ledger:
         asked = asked_of(record)
         if asked is None:
             self.unreadable += 1
-        elif asked.scoped in self._open:
+            return
+        first = self._open.setdefault(asked.scoped, asked)
+        if first is not asked:
             self.repeated += 1
-        else:
-            self._open[asked.scoped] = asked
+            if first.digest is not None and asked.digest not in (None, first.digest):
+                self._conflict(first, asked)
 
     def result(self, record: Record) -> None:
         """Strike out the request that one record of `results` answers."""
         scoped = answered_id(record)
-        if scoped is not None and self._open.pop(scoped, None) is not None:
+        if scoped is None:
+            return
+        if self._open.pop(self._aliases.get(scoped, scoped), None) is not None:
             self.answered += 1
+
+    def _conflict(self, first: Asked, other: Asked) -> None:
+        """Await the `id_conflict` of a repeated id with other content.
+
+        The router derives its id from the place of whichever it read second, the aggregator from its digest.
+        """
+        tenant = other.request.tenant
+        names = [
+            ids.scoped(tenant, ids.conflicting(other.id, mark))
+            for asked in (other, first)
+            for mark in (asked.place, asked.digest or "")
+        ]
+        self._open[names[0]] = replace(other, scoped=names[0])
+        self._aliases |= dict.fromkeys(names[1:], names[0])
 
     def unanswered(self, now: int, grace_ms: int) -> list[Asked]:
         """Requests whose deadline is more than `grace_ms` past at `now`, oldest first."""

@@ -10,16 +10,15 @@ PLACES: dict[str, str] = {"local": "the edge", "cloud": "the cloud"}
 
 CONSTRAINTS: dict[str, str] = {
     "privacy": "the request is sensitive and must not leave the edge",
-    "not_live": "no worker offers the capability there now",
     "no_live_capability": "no worker offers the capability there now",
-    "breaker": "it failed or was slow too often lately",
-    "breaker_open": "it failed or was slow too often lately",
+    "breaker_failing": "it failed too often lately",
+    "breaker_slow": "it was too slow lately",
+    "max_local_tokens": "the input is longer than the edge takes",
+    "backlog": "the work that waits there already takes longer than is left",
+    "deadline": "it would not answer in time",
     "budget": "the budget has not enough left for it",
     "max_cost": "it would cost more than the request allows",
     "unknown_cost": "nobody knows what it may cost at most",
-    "max_local_tokens": "the input is longer than the edge takes",
-    "deadline": "it would not answer in time",
-    "fixed_side": "the rules name the other side",
 }
 """What it means that a constraint closed a side, by the constraint's name."""
 
@@ -90,6 +89,9 @@ def _weightiest(decision: Decision, side: Side) -> str:
 
 
 def _closed(decision: Decision) -> Iterator[str]:
+    if decision.rule == "fixed_side":
+        # The other side was never in question.
+        return
     for side, names in decision.forbidden.items():
         reasons = " and ".join(CONSTRAINTS.get(name, _words(name)) for name in names)
         if reasons:

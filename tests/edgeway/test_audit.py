@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,6 +86,20 @@ def test_repeated_ids_are_asked_once() -> None:
         ledger.request(asking(Request(id="a", task="t"), offset))
     assert ledger.repeated == 2
     assert len(ledger.unanswered(10**9, 0)) == 1
+
+
+@pytest.mark.parametrize("mark", ["requests/0/1", "requests/0/0", "digest"])
+def test_a_repeated_id_with_other_content_awaits_its_conflict(mark: str) -> None:
+    other = Request(id="a", task="u", tenant="x")
+    ledger = Ledger()
+    ledger.request(asking(Request(id="a", task="t", tenant="x")))
+    ledger.request(asking(other, 1))
+    ledger.result(answering("a", "x"))
+    (late,) = ledger.unanswered(10**9, 0)
+    assert late.id == ids.conflicting("a", "requests/0/1")
+    assert answer(late).request.id == late.id
+    ledger.result(answering(ids.conflicting("a", codec.digest_of(other) if mark == "digest" else mark), "x"))
+    assert ledger.unanswered(10**9, 0) == []
 
 
 def test_results_that_are_none_strike_out_nothing() -> None:

@@ -69,7 +69,11 @@ def test_outcomes() -> None:
         missing=("chart",),
         approximate=True,
         cost=0.5,
-        decisions=(Decision(step="chart", side="cloud", rule="fixed_side"),),
+        decisions=(
+            Decision(
+                step="chart", side="cloud", rule="fixed_side", forbidden={"local": ("no_live_capability",)}
+            ),
+        ),
     )
     assert explain(partial) == [
         "Step chart went to the cloud: the rules name this side; no answer came in time.",
