@@ -1,0 +1,71 @@
+"""Merge strategies by name: ours, and those that installed packages offer under the entry point group
+`edgeway.merge`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
+from types import MappingProxyType
+
+from schemas.messages import Failure, Merge
+from streams.merge.collect import collect
+from streams.merge.deep_merge import deep_merge
+from streams.merge.first_complete import first_complete
+from streams.merge.highest_confidence import highest_confidence
+from streams.merge.majority_vote import majority_vote
+from streams.merge.parts import Merged, Part, Strategy
+from streams.merge.priority_override import priority_override
+from streams.merge.weighted_fusion import weighted_fusion
+
+GROUP = "edgeway.merge"
+BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
+    {
+        "collect": collect,
+        "deep_merge": deep_merge,
+        "first_complete": first_complete,
+        "highest_confidence": highest_confidence,
+        "majority_vote": majority_vote,
+        "priority_override": priority_override,
+        "weighted_fusion": weighted_fusion,
+    }
+)
+log = logging.getLogger(__name__)
+
+
+def installed() -> Mapping[str, Strategy]:
+    """Our strategies and those of installed packages. Ours cannot be replaced; one that cannot be imported
+    is left out and logged, and a request that needs it fails by name. Imports modules: call it at start."""
+    found: dict[str, Strategy] = {}
+    for point in entry_points(group=GROUP):
+        if point.name in BUILT_IN:
+            log.warning("merge strategy %s of %s ignored: the name is built in", point.name, point.value)
+            continue
+        try:
+            found[point.name] = point.load()
+        except Exception as error:  # noqa: BLE001 - a stranger's module may raise anything
+            log.error("merge strategy %s (%s) not loaded: %s", point.name, point.value, error)
+    return MappingProxyType({**found, **BUILT_IN})
+
+
+def combine(strategies: Mapping[str, Strategy], merge: Merge, parts: Sequence[Part]) -> Merged | Failure:
+    """The parts merged, or a `merge_failed` failure that names the strategy. Never raises; `parts` is not
+    empty."""
+    strategy = strategies.get(merge.strategy)
+    if strategy is None:
+        known = ", ".join(sorted(strategies))
+        return Failure(
+            code="merge_failed", message=f"no merge strategy {merge.strategy!r}; there are: {known}"
+        )
+    try:
+        merged: object = strategy(parts, merge.params)
+    except Exception as error:  # noqa: BLE001 - a user's strategy may raise anything
+        log.warning("merge strategy %s raised %s", merge.strategy, type(error).__name__)
+        return _failed(merge, f"raised {type(error).__name__} on {len(parts)} parts")
+    if not isinstance(merged, Merged):  # mypy trusts the annotation of a stranger; we do not
+        return _failed(merge, f"returned {type(merged).__name__} instead of Merged")
+    return merged
+
+
+def _failed(merge: Merge, what: str) -> Failure:
+    return Failure(code="merge_failed", message=f"merge strategy {merge.strategy!r} {what}")
