@@ -1,0 +1,185 @@
+"""The aggregator: joins the answers of workers by request and publishes one result for each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Container, Mapping, Sequence
+
+from schemas.codec import decode
+from schemas.errors import Malformed
+from schemas.ids import MAX_ID_BYTES
+from schemas.messages import Checkpoint, Failure, JoinEvent, Partial, Plan
+from streams.aggregator.effects import Effects, Place
+from streams.aggregator.limits import Counts, Limits
+from streams.aggregator.publisher import Publisher
+from streams.aggregator.table import Table
+from streams.aggregator.takeover import Tenure, key_of
+from streams.delivery.clock import Clock
+from streams.delivery.driver import Reader
+from streams.delivery.lane import Lane
+from streams.delivery.records import Batch, Output, Record
+from streams.merge import BUILT_IN, Strategy
+
+CLOSE_S = 5.0
+
+
+class Aggregator:
+    """An agent over the lanes of `joins`.
+
+    Its host calls `tick` about every 50 ms under the zombie rule (a process that was stopped must commit
+    before a deadline timer speaks), awaits `close` at the end, and sets `replies` anew when the rules change.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        clock: Clock,
+        *,
+        strategies: Mapping[str, Strategy] = BUILT_IN,
+        replies: Container[str] = frozenset(),
+        limits: Limits | None = None,
+        counts: Counts | None = None,
+    ) -> None:
+        self.counts = Counts() if counts is None else counts
+        self._reader = reader
+        self._clock = clock
+        self._strategies = strategies
+        self._limits = Limits() if limits is None else limits
+        self._publisher = Publisher(replies)
+        self._tenures: dict[int, Tenure] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+
+    @property
+    def replies(self) -> Container[str]:
+        """The topics that a `reply_to` may name."""
+        return self._publisher.replies
+
+    @replies.setter
+    def replies(self, topics: Container[str]) -> None:
+        self._publisher.replies = topics
+
+    @property
+    def open_joins(self) -> int:
+        return sum(len(tenure.table) for tenure in self._tenures.values())
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether every lane has read what was left to it."""
+        return all(tenure.is_live for tenure in self._tenures.values())
+
+    def assigned(self, lane: Lane) -> None:
+        """Take over `lane`. Must be called on the event loop: it may start to read `results`."""
+        self.revoked_partition(lane.partition)
+        table = Table(self._strategies, self._limits, self.counts)
+        now = self._clock.now()
+        tenure = self._tenures[lane.partition] = Tenure(lane, table, now)
+        if tenure.is_live:
+            tenure.begin(now, self._reader, self._clock, self.counts)
+
+    def revoked(self, lane: Lane) -> None:
+        tenure = self._tenures.get(lane.partition)
+        if tenure is not None and tenure.lane is lane:
+            self.revoked_partition(lane.partition)
+
+    def revoked_partition(self, partition: int) -> None:
+        """Drop all state of a partition, whatever its epoch."""
+        tenure = self._tenures.pop(partition, None)
+        task = tenure.end() if tenure is not None else None
+        if task is not None:
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+    async def close(self) -> None:
+        """Drop all lanes and wait for what still reads."""
+        for partition in list(self._tenures):
+            self.revoked_partition(partition)
+        if self._ending:
+            await asyncio.wait(set(self._ending), timeout=CLOSE_S)
+
+    async def handle(self, batch: Batch) -> None:
+        tenure = self._tenure(batch.lane)
+        if tenure is None or not batch.records:
+            return
+        tenure.begin(batch.records[0].timestamp, self._reader, self._clock, self.counts)
+        await tenure.has_room()
+        now = self._clock.now()
+        effects = Effects()
+        try:
+            for record in batch.records:
+                self._take(tenure, record, now, effects)
+            tenure.heard(batch.records[-1].offset, now)
+            tenure.try_activate(now)
+        finally:
+            # What was concluded so far must go out even where a later record of the batch breaks the handler.
+            self._carry_out(tenure, now, effects)
+
+    def tick(self, now: int) -> None:
+        """Let time pass on every lane."""
+        for tenure in list(self._tenures.values()):
+            tenure.try_activate(now)
+            effects = Effects()
+            tenure.table.tick(now, effects)
+            self._carry_out(tenure, now, effects)
+
+    def refuse(self, record: Record, failure: Failure) -> Sequence[Output]:
+        """The error result of the request that a bad record of `joins` belongs to; its join is closed."""
+        key = key_of(record)
+        tenure = self._tenures.get(record.partition)
+        if key is None or tenure is None or len(key) > 2 * MAX_ID_BYTES:
+            return ()
+        now = self._clock.now()
+        effects = Effects()
+        tenure.table.refuse(key, failure, now, effects)
+        outputs = self._outputs(tenure, now, effects)
+        if not effects.finished:
+            return outputs
+        tenure.lane.settle(effects.finished, outputs)
+        return ()
+
+    def _tenure(self, lane: Lane) -> Tenure | None:
+        tenure = self._tenures.get(lane.partition)
+        return tenure if tenure is not None and tenure.lane is lane and lane.alive else None
+
+    def _take(self, tenure: Tenure, record: Record, now: int, effects: Effects) -> None:
+        value = record.value or b""
+        place = Place(record.offset, record.timestamp, len(value))
+        table, settled = tenure.table, len(effects.finished)
+        try:
+            event: Plan | Partial | Checkpoint = decode(value, JoinEvent)
+            if isinstance(event, Partial):
+                table.partial(event, place, now, effects)
+            elif isinstance(event, Plan):
+                table.plan(event, place, now, effects)
+            else:
+                table.checkpoint(event, place, now, effects)
+        except Malformed as error:
+            tenure.fail(record, Failure(code=error.code, message=str(error)))
+            return
+        if record.offset not in effects.finished[settled:]:
+            tenure.lane.absorb(record.offset)
+
+    def _carry_out(self, tenure: Tenure, now: int, effects: Effects) -> None:
+        outputs = self._outputs(tenure, now, effects)
+        if effects.finished or outputs:
+            tenure.lane.settle(effects.finished, outputs)
+
+    def _outputs(self, tenure: Tenure, now: int, effects: Effects) -> list[Output]:
+        """The records of `effects`; a dispatch that cannot be sent may cause more of them."""
+        outputs: list[Output] = []
+        for join, dispatch in effects.dispatches:
+            found = self._publisher.subtask(join, dispatch)
+            if isinstance(found, Failure):
+                tenure.table.attempt_failed(join, dispatch, found, now, effects)
+            else:
+                self.counts.dispatches += 1
+                outputs.append(found)
+        for join in effects.checkpoints:
+            written = self._publisher.checkpoint(join, tenure.lane.partition) if not join.is_over else None
+            if written is not None:
+                tenure.table.written_again(join, effects)
+                outputs.append(written)
+            elif not join.is_over:
+                self.counts.degraded += 1
+        for answer in effects.answers:
+            outputs.extend(self._publisher.answer(answer, tenure.lane.partition))
+        return outputs

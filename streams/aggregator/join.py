@@ -1,0 +1,202 @@
+"""One request's open join: a pure state machine from plan, partials, checkpoint and time to dispatches and a
+close."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from schemas.ids import SubtaskId, parse_subtask_id, scoped, subtask_id
+from schemas.messages import Checkpoint, Failure, Partial, Plan, Trigger
+from streams.aggregator.progress import Progress
+from streams.references import Unresolved, resolve
+
+
+class Dispatch(NamedTuple):
+    """A command: send that attempt of `step` with these inputs."""
+
+    step: str
+    attempt: int
+    trigger: Trigger
+    inputs: dict[str, Any]
+
+
+class Join:
+    """Facts go in by `take`, `replace`, `restore`, `refuse` and `attempt_failed`; `advance` draws the
+    conclusions.
+
+    The facts alone can be taken in while a takeover is still reading the log; the conclusions are then drawn
+    once.
+    `is_over` says that the answer is due (see answers.answer). `at` and `now` are ms on the broker's clock;
+    `at` is the append time of the record. First attempts of steps that wait for nothing are the router's: it
+    sends them together with the plan and again if it dies, so they count as started when the plan was
+    appended.
+    `offsets`, `size`, `scheduled` and `checkpoint_at` are the table's book-keeping.
+    """
+
+    __slots__ = (
+        "checkpoint_at",
+        "costs",
+        "doom",
+        "id",
+        "is_over",
+        "offsets",
+        "partials",
+        "plan",
+        "scheduled",
+        "size",
+        "steps",
+    )
+
+    def __init__(self, plan: Plan, at: int) -> None:
+        self.id = scoped(plan.request.tenant, plan.request.id)
+        self.doom: Failure | None = None
+        self.is_over = False
+        self.partials: dict[str, Partial] = {}
+        self.costs: dict[str, float] = {}
+        self.offsets: list[int] = []
+        self.size = 0
+        self.scheduled: float = float("inf")
+        self.checkpoint_at = 0
+        self._adopt(plan, at)
+
+    @classmethod
+    def restore(cls, checkpoint: Checkpoint, at: int) -> Join:
+        """The join as it was when the checkpoint was written."""
+        join = cls(checkpoint.plan, at)
+        join.merge(checkpoint, at)
+        return join
+
+    def merge(self, checkpoint: Checkpoint, at: int) -> None:
+        """Take in what a checkpoint of the same request knows beyond this join."""
+        for subtask, started in checkpoint.started.items():
+            place = parse_subtask_id(subtask)
+            step = self.steps.get(place.step)
+            if step is not None and place.attempt < len(step.step.attempts):
+                step.started[place.attempt] = started
+        for partial in checkpoint.partials:
+            self.take(partial, parse_subtask_id(partial.subtask), at)
+
+    def can_be_replaced_by(self, plan: Plan) -> bool:
+        """Whether rules changed between the two plans and nothing is answered yet."""
+        return plan.rules != self.plan.rules and all(step.is_untouched for step in self.steps.values())
+
+    def replace(self, plan: Plan, at: int) -> None:
+        """Go on under `plan`."""
+        self._adopt(plan, at)
+
+    def take(self, partial: Partial, place: SubtaskId, at: int) -> bool:
+        """Take in a partial; False where it says nothing that is not known."""
+        known = self.partials.get(partial.subtask)
+        if known is not None and (known.error is None or partial.error is not None):
+            return False
+        self.partials[partial.subtask] = partial
+        if partial.cost:
+            self.costs[partial.subtask] = max(partial.cost, self.costs.get(partial.subtask, 0.0))
+        step = self.steps.get(place.step)
+        if step is not None:
+            step.take(partial, place.side, place.attempt, at)
+        return True
+
+    def refuse(self, failure: Failure) -> None:
+        """Let the whole request fail at the next `advance`."""
+        self.doom = failure
+
+    def attempt_failed(self, step: str, index: int, failure: Failure) -> None:
+        """A dispatch could not be sent, so it counts as an attempt that failed."""
+        self.steps[step].failures[index] = failure
+
+    def advance(self, now: int) -> list[Dispatch]:
+        """The dispatches that are due. Sets `is_over` where the answer is."""
+        dispatches: list[Dispatch] = []
+        if self.is_over:
+            return dispatches
+        if self.doom is not None or self.plan.answer is not None:
+            self.is_over = True
+            return dispatches
+        if now >= self.plan.request.deadline:
+            for step in self.steps.values():
+                step.settle_for_weak()
+            self.is_over = True
+            return dispatches
+        moved = True
+        while moved:
+            moved = False
+            for step in self.steps.values():
+                if not step.is_decided and self._move(step, now, dispatches):
+                    moved = True
+        self._break_circle()
+        self.is_over = all(step.is_decided for step in self.steps.values())
+        return dispatches
+
+    def due(self) -> int:
+        """When `advance` must be called at the latest."""
+        deadline = self.plan.request.deadline
+        for step in self.steps.values():
+            due = step.due()
+            if due is not None and due < deadline:
+                deadline = due
+        return deadline
+
+    def checkpoint(self) -> Checkpoint:
+        """Everything a new owner must know."""
+        started = {
+            subtask_id(self.id, step.name, step.step.attempts[index].side, index): at
+            for step in self.steps.values()
+            for index, at in step.started.items()
+        }
+        return Checkpoint(plan=self.plan, partials=tuple(self.partials.values()), started=started)
+
+    def _adopt(self, plan: Plan, at: int) -> None:
+        self.plan = plan
+        self.steps: dict[str, Progress] = {}
+        for step in plan.steps:
+            progress = Progress(step)
+            if not step.after and step.attempts:
+                progress.started[0] = at
+            self.steps[step.name] = progress
+
+    def _move(self, step: Progress, now: int, dispatches: list[Dispatch]) -> bool:
+        """Start what is due on one step; whether anything changed."""
+        is_reached = step.started or not step.step.after
+        chosen = step.next_attempt(now) if is_reached else self._first_attempt(step)
+        if chosen is None:
+            return step.is_decided
+        index, trigger = chosen
+        plan = self.plan
+        try:
+            inputs = resolve(step.step.inputs, plan.inputs, plan.params, plan.query, self._outputs(step))
+        except Unresolved as error:
+            step.failure = Failure(code="bad_input", message=str(error))
+            return True
+        step.start(index, trigger, now)
+        dispatches.append(Dispatch(step.name, index, trigger, inputs))
+        return True
+
+    def _first_attempt(self, step: Progress) -> tuple[int, Trigger] | None:
+        for name in step.step.after:
+            earlier = self.steps.get(name)
+            if earlier is None:
+                message = f"comes after step {name}, which the plan does not have"
+                step.failure = Failure(code="internal", message=message)
+                return None
+            if earlier.failure is not None:
+                message = f"not run: step {name} before it failed: {earlier.failure.message}"
+                step.failure = Failure(code=earlier.failure.code, message=message)
+                return None
+            if earlier.answer is None:
+                return None
+        return (0, "first") if step.step.attempts else step.next_attempt(0)
+
+    def _outputs(self, step: Progress) -> dict[str, Any]:
+        answers = ((name, self.steps[name].answer) for name in step.step.after if name in self.steps)
+        return {name: answer.output for name, answer in answers if answer is not None}
+
+    def _break_circle(self) -> None:
+        """Fail steps that wait for each other: nothing will ever start them."""
+        if any(step.started and not step.is_decided for step in self.steps.values()):
+            return
+        for step in self.steps.values():
+            if not step.is_decided:
+                step.failure = Failure(
+                    code="internal", message="the plan's steps wait for each other in a circle"
+                )

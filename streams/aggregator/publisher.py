@@ -1,0 +1,137 @@
+"""What the aggregator writes: results, dispatches, checkpoints. Whatever an output holds, its request gets
+an answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container
+
+import msgspec
+
+from schemas import headers
+from schemas.codec import encode
+from schemas.errors import ErrorCode, Malformed, TooLarge, UnknownTopic
+from schemas.ids import subtask_id
+from schemas.messages import Failure, Format, RequestInfo, Result, Subtask
+from schemas.topics import JOINS, RESULTS, capability_topic, reply_topic
+from streams.aggregator.effects import Answer
+from streams.aggregator.join import Dispatch, Join
+from streams.delivery.records import Cleared, Outgoing, Output
+from streams.privacy.clearance import Forbidden, clear
+
+SOURCE = "edgeway/aggregator"
+log = logging.getLogger(__name__)
+
+
+class Publisher:
+    """Encodes for one aggregator. `replies` are the topics that a `reply_to` may name; set it anew when
+    rules change."""
+
+    def __init__(self, replies: Container[str] = frozenset(), source: str = SOURCE) -> None:
+        self.replies = replies
+        self._source = source
+
+    def answer(self, answer: Answer, partition: int) -> list[Output]:
+        """The result for `results`, and a copy for the caller's own topic where that is allowed."""
+        request, result = answer.request, answer.result
+        copy_to = self._copy_to(request)
+        if request.reply_to is not None and copy_to is None:
+            warning = (
+                f"reply_to {request.reply_to!r} is not listed in the rules; the answer is on {RESULTS} alone"
+            )
+            result = msgspec.structs.replace(result, warnings=(*result.warnings, warning))
+        fmt = request.reply_format
+        value = _written(result, fmt)
+        key = answer.key.encode()
+        found = headers.build("result", result.id, self._source, fmt, request.traceparent, request.tracestate)
+        outputs: list[Output] = [Outgoing(RESULTS, key, value, found, partition)]
+        if copy_to is not None:
+            outputs.append(Outgoing(copy_to, key, value, found))
+        return outputs
+
+    def subtask(self, join: Join, dispatch: Dispatch) -> Output | Failure:
+        """The subtask of a dispatch; a failure where it must not or cannot be sent."""
+        plan, request = join.plan, join.plan.request
+        step = join.steps[dispatch.step].step
+        attempt = step.attempts[dispatch.attempt]
+        subtask = Subtask(
+            id=subtask_id(join.id, step.name, attempt.side, dispatch.attempt),
+            capability=attempt.capability,
+            deadline=request.deadline,
+            inputs=dispatch.inputs,
+            params=plan.params,
+            trigger=dispatch.trigger,
+            tenant=request.tenant,
+            max_batch=step.max_batch,
+            max_cost=attempt.max_cost,
+            traceparent=request.traceparent,
+            tracestate=request.tracestate,
+        )
+        try:
+            topic = capability_topic(attempt.side, attempt.capability)
+            value = encode(subtask)
+            found = headers.build(
+                "subtask", subtask.id, self._source, "msgpack", request.traceparent, request.tracestate
+            )
+            record = Outgoing(topic, subtask.id.encode(), value, found)
+            return record if attempt.side == "local" else Cleared(clear(request.privacy, value), record)
+        except Forbidden as error:
+            return Failure(code="no_placement", message=f"{attempt.side} is closed to this request: {error}")
+        except UnknownTopic as error:
+            return Failure(code="unknown_capability", message=str(error))
+        except Malformed as error:
+            return Failure(code=_code(error, "too_large", "bad_input"), message=f"subtask not sent: {error}")
+
+    def checkpoint(self, join: Join, partition: int) -> Output | None:
+        """The join written again; None where it cannot be, so that its old records must go on to hold it."""
+        try:
+            value = encode(join.checkpoint())
+        except Malformed as error:
+            log.warning(
+                "an open join cannot be checkpointed and pins its partition until it is answered: %s", error
+            )
+            return None
+        request = join.plan.request
+        found = headers.build(
+            "checkpoint", request.id, self._source, "msgpack", request.traceparent, request.tracestate
+        )
+        return Outgoing(JOINS, join.id.encode(), value, found, partition)
+
+    def _copy_to(self, request: RequestInfo) -> str | None:
+        if request.reply_to is None:
+            return None
+        try:
+            topic = reply_topic(request.reply_to)
+        except UnknownTopic:
+            return None
+        return topic if topic in self.replies else None
+
+
+def _written(result: Result, fmt: Format) -> bytes:
+    """The record of `result`; without its output, and with the error, where that cannot be written."""
+    try:
+        return encode(result, fmt)
+    except Malformed as error:
+        failure = Failure(
+            code=_code(error, "result_too_large", "bad_output"), message=f"output left out: {error}"
+        )
+    stripped = msgspec.structs.replace(
+        result, status="error", output=None, confidence=None, error=failure, claim=None
+    )
+    try:
+        return encode(stripped, fmt)
+    except Malformed:
+        # What remains is ours: ids, a code and words that passed a decoder before.
+        bare = Result(
+            id=result.id,
+            status="error",
+            error=failure,
+            tenant=result.tenant,
+            task=result.task,
+            digest=result.digest,
+        )
+        return encode(bare, fmt)
+
+
+def _code(error: Malformed, too_large: ErrorCode, otherwise: ErrorCode) -> ErrorCode:
+    return too_large if isinstance(error, TooLarge) else otherwise
