@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import IO
 
 from streams.settings import Secret, Settings
 
+CHATTY = ("aiokafka", "faust", "mode")
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -56,6 +58,30 @@ def _not_the_client(record: logging.LogRecord) -> bool:
     return not record.name.startswith("aiokafka")
 
 
+class Sparing(logging.Filter):
+    """Lets a line of a library through once in `EVERY_S`: without a broker its client says the same ten
+    times a second."""
+
+    EVERY_S = 10.0
+    MOST = 500
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._last: dict[tuple[str, str], float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.name.startswith(CHATTY):
+            return True
+        line, now = (record.name, record.getMessage()), self._clock()
+        if now - self._last.get(line, -self.EVERY_S) < self.EVERY_S:
+            return False
+        if len(self._last) >= self.MOST:
+            self._last.clear()
+        self._last[line] = now
+        return True
+
+
 def configure(settings: Settings, stream: IO[str] | None = None, *, quiet_client: bool = False) -> None:
     """Set up the root logger once per process.
 
@@ -68,8 +94,9 @@ def configure(settings: Settings, stream: IO[str] | None = None, *, quiet_client
     handler.setFormatter(Masked(TextFormatter() if text else JsonFormatter(), secrets))
     if quiet_client and settings.log_level != "debug":
         handler.addFilter(_not_the_client)
+    handler.addFilter(Sparing())
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)
     # These tell of every step they take.
-    for chatty in ("aiokafka", "faust", "mode", "streams.app"):
+    for chatty in (*CHATTY, "streams.app"):
         logging.getLogger(chatty).setLevel("DEBUG" if settings.log_level == "debug" else "WARNING")
     logging.captureWarnings(True)

@@ -76,3 +76,17 @@ def test_a_secret_is_masked_wherever_it_turns_up(fmt: str) -> None:
         logging.getLogger("x").exception("hunter2 %s", "hunter2")
     assert "hunter2" not in stream.getvalue()
     assert "***" in stream.getvalue()
+
+
+def test_a_library_that_repeats_itself_is_heard_once_in_a_while() -> None:
+    now = [0.0]
+    sparing = logs.Sparing(lambda: now[0])
+
+    def passes(name: str, text: str) -> bool:
+        return bool(sparing.filter(logging.makeLogRecord({"name": name, "msg": text})))
+
+    assert [passes("aiokafka.conn", "no broker"), passes("aiokafka.conn", "no broker")] == [True, False]
+    assert passes("aiokafka.conn", "another thing")
+    assert [passes("streams.delivery", "ours"), passes("streams.delivery", "ours")] == [True, True]
+    now[0] = logs.Sparing.EVERY_S
+    assert passes("aiokafka.conn", "no broker")
