@@ -1,0 +1,1 @@
+"""Roles as processes on an embedded Kafka, load, faults, and what came of it."""
