@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import time
@@ -79,14 +80,14 @@ class WheelServer:
             self._process = None
 
     def pause(self) -> None:
-        self._signal("STOP")
+        self._running().send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        self._signal("CONT")
+        self._running().send_signal(signal.SIGCONT)
 
-    def _signal(self, name: str) -> None:
+    def _running(self) -> subprocess.Popen[bytes]:
         assert self._process is not None, "the server is not running"
-        subprocess.run(["kill", f"-{name}", str(self._process.pid)], check=True)
+        return self._process
 
 
 class ContainerServer:
