@@ -16,6 +16,7 @@ from streams.app import Host
 from streams.delivery import Agent, BrokerClock, Inlet, InletSettings, Outlet, Runner, Stuck, Unavailable
 from streams.delivery.drivers.aiokafka_sink import AiokafkaSink
 from streams.delivery.drivers.aiokafka_source import AiokafkaSource
+from streams.delivery.isolation import Isolation
 from streams.delivery.watchdog import Watchdog
 from streams.settings import Settings, client_options
 from streams.undeliverable import instead_of
@@ -42,6 +43,7 @@ class Process:
     clock: BrokerClock
     outlet: Outlet
     host: Host
+    isolation: Isolation = field(default_factory=Isolation)
     inlets: list[Inlet] = field(default_factory=list)
     before: list[Step] = field(default_factory=list)
     once_ready: list[Step] = field(default_factory=list)
@@ -89,6 +91,7 @@ class Process:
                 leave=have.slot is not None and have.leave_on_stop == "yes",
             ),
             self.clock,
+            self.isolation,
         )
         self.host.attach(inlet, Runner(agent))
         self.inlets.append(inlet)

@@ -4,12 +4,13 @@ its process."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from schemas.messages import Failure
 from streams.delivery.committer import Committer
 from streams.delivery.lane import Lane
-from streams.delivery.records import Batch, Place, Record
+from streams.delivery.quarantine import Quarantine
+from streams.delivery.records import Batch, Record
 
 POLL_S = 0.002
 
@@ -18,11 +19,11 @@ class Handout:
     """Gives records to the agent, and writes the notes that find a killer."""
 
     def __init__(
-        self, deliver: Callable[[Batch], Awaitable[None]], committer: Committer, lanes: Mapping[Place, Lane]
+        self, deliver: Callable[[Batch], Awaitable[None]], committer: Committer, quarantine: Quarantine
     ) -> None:
         self._deliver = deliver
         self._committer = committer
-        self._lanes = lanes
+        self._quarantine = quarantine
 
     async def give(self, lane: Lane, records: list[Record]) -> None:
         """Hand out `records` of `lane`, which took them already."""
@@ -30,13 +31,19 @@ class Handout:
             # From now on an unclean end counts against this start.
             lane.handed_out = True
             await self._committer.mark(lane)
-        if not lane.careful:
-            await self._hand(lane, records)
-            return
-        for record in records:
+        # What a process before us handled without dying is no suspect.
+        known = [record for record in records if not lane.careful or record.offset < lane.suspect]
+        if known:
+            await self._quarantine.passed()
+            await self._hand(lane, known)
+        suspects = records[len(known) :]
+        for record in suspects:
             await self._give_alone(lane, record)
             if record.offset + 1 >= lane.end:
                 lane.careful = False
+        if suspects:
+            # Until the next one is named, an end for any other reason must not accuse the last.
+            await self._committer.mark(lane)
 
     async def _give_alone(self, lane: Lane, record: Record) -> None:
         if record.offset == lane.suspicion.guilty:
@@ -44,18 +51,27 @@ class Handout:
             lane.fail(
                 record, Failure(code="killed_its_process", message="its handler ended the process each time")
             )
-        else:
+            await self._until(lane, lambda: lane.is_drained())
+            return
+        async with self._quarantine.alone():
             # What dies must die of this record and of no other, or an innocent one would be condemned.
-            await self._until(lane, lambda: not any(other.is_busy() for other in self._lanes.values()))
+            await self._until(lane, lambda: not self._quarantine.is_busy())
             lane.alone = record.offset
-            await self._committer.mark(lane)
-            await self._hand(lane, [record])
-        await self._until(lane, lambda: not lane.is_busy() and not lane.writing)
-        lane.alone = -1
+            try:
+                await self._committer.mark(lane)
+                await self._hand(lane, [record])
+                await self._until(lane, lambda: lane.is_drained())
+            finally:
+                lane.alone = -1
 
     async def _hand(self, lane: Lane, records: list[Record]) -> None:
-        lane.given = records[-1].offset
-        await self._deliver(Batch(lane, records))
+        before, lane.given = lane.given, records[-1].offset
+        try:
+            await self._deliver(Batch(lane, records))
+        except asyncio.CancelledError:
+            # It never reached the agent; a drain must not wait for it.
+            lane.given = before
+            raise
 
     async def _until(self, lane: Lane, holds: Callable[[], bool]) -> None:
         # Ends with the lane, whose revocation cancels the polling task; the watchdog ends a process that

@@ -15,6 +15,7 @@ from streams.delivery.committer import Committer
 from streams.delivery.driver import Source
 from streams.delivery.errors import DeliveryError, NotOwner, Unavailable
 from streams.delivery.handout import Handout
+from streams.delivery.isolation import Isolation
 from streams.delivery.lane import Lane
 from streams.delivery.outlet import Outlet
 from streams.delivery.records import Batch, Place, Record
@@ -49,11 +50,17 @@ class Inlet:
 
     `deliver` hands one batch to the agent's runner and may wait (a bounded channel). `failed` ends with the
     reason when
-    the inlet cannot go on; the process must then end.
+    the inlet cannot go on; the process must then end. `isolation` is shared by all inlets of a process.
     """
 
     def __init__(
-        self, source: Source, outlet: Outlet, agent: Agent, settings: InletSettings, clock: BrokerClock
+        self,
+        source: Source,
+        outlet: Outlet,
+        agent: Agent,
+        settings: InletSettings,
+        clock: BrokerClock,
+        isolation: Isolation | None = None,
     ) -> None:
         self._source = source
         self._outlet = outlet
@@ -69,6 +76,8 @@ class Inlet:
         self._stopping = False
         self._handout: Handout | None = None
         self.committer = Committer(source, self.lanes, settings)
+        self._isolation = Isolation() if isolation is None else isolation
+        self._isolation.add(self.lanes)
         self.ready = asyncio.Event()
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -83,7 +92,7 @@ class Inlet:
         return sum(lane.window.next - lane.window.frontier for lane in self.lanes.values())
 
     async def start(self, deliver: Deliver) -> None:
-        self._handout = Handout(deliver, self.committer, self.lanes)
+        self._handout = Handout(deliver, self.committer, self._isolation)
         await self._source.start(self)
         self._commits = asyncio.create_task(self._commit_loop())
 
