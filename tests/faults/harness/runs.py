@@ -26,7 +26,7 @@ class Size:
     requests: int
     rate: float
     deadline_ms: int = 20_000
-    seed: int = 5
+    seed: int = 3
     seconds: float = 0.0
 
     @property

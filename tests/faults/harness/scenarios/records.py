@@ -101,15 +101,13 @@ async def killer(folder: Path, size: Size) -> Report:
                     yield next(rest)
 
         report = await under_load("killer", at, size, faults, requests=requests())
-        exits = {name: child.exits for name, child in at.children.by_name.items() if child.exits}
-    report.more["exits"] = exits
     judge(report, ok_share=(report.requests - 1) / report.requests)
     report.expect(report.errors == {"killed_its_process": 1}, f"errors were {report.errors}")
     report.expect(
         report.dead_letters == {"killed_its_process": 1}, f"dead letters were {report.dead_letters}"
     )
-    deaths = sum(len(codes) for codes in exits.values())
-    report.expect(deaths <= 3, f"{deaths} processes died: {exits}")
+    deaths = sum(len(codes) for codes in report.unasked_exits.values())
+    report.expect(deaths == 3, f"{deaths} processes died: {report.unasked_exits}")
     return report
 
 
