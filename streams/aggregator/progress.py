@@ -70,7 +70,6 @@ class Progress:
         slot = index if exact else _slot(attempts, side)
         if slot is not None:
             self.started.setdefault(slot, at)
-            self.failures.pop(slot, None)
         if self._is_weak(partial, slot):
             self.weak[-1 if slot is None else slot] = partial
         else:

@@ -8,7 +8,9 @@ from schemas.codec import decode
 from schemas.ids import conflicting, scoped
 from schemas.messages import Attempt, Checkpoint, Merge, Result, Step, Subtask
 from streams.aggregator import Limits
-from streams.delivery.records import Cleared
+from streams.aggregator.answered import Answered
+from streams.delivery.records import Batch, Cleared
+from streams.merge import Merged
 from tests.helpers.aggregation import CLOUD, LOCAL, T0, Host, World, high, partial, plan, step
 
 
@@ -210,8 +212,6 @@ async def test_an_output_that_json_cannot_say_is_an_error(world):
 
 
 async def test_a_strategy_of_a_user_may_return_anything(world):
-    from streams.merge import Merged
-
     host = Host(world, strategies={"odd": lambda parts, params: Merged({object()})})
     asked = plan("r", step("s", LOCAL), merge=Merge(strategy="odd"))
     world.append(asked)
@@ -452,8 +452,6 @@ async def test_a_revoked_lane_does_nothing(world):
 
 
 async def test_answered_ids_are_forgotten_in_time_but_not_while_they_are_young():
-    from streams.aggregator.answered import Answered
-
     answered = Answered(Limits(answered=10, answered_least_ms=1_000, answered_most=100, answered_ms=60_000))
     for number in range(200):
         answered.add(f"id{number}", "d", T0 + number)
@@ -469,3 +467,95 @@ async def test_answered_ids_are_forgotten_in_time_but_not_while_they_are_young()
     assert len(answered) == 10
     answered.add("later", None, T0 + 100_000)
     assert len(answered) == 1
+
+
+async def test_a_record_that_is_handed_out_again_still_pins_its_join(world):
+    host = Host(world)
+    world.append(plan())
+    world.append(partial("r", confidence=0.2))
+    await host.read()
+    await host.aggregator.handle(Batch(host.lane, world.joins))
+    host.lane.acknowledge()
+    assert world.committed == 0
+
+
+async def test_every_record_is_absorbed_or_finished_once_it_is_handled(world):
+    host = Host(world, Limits(orphans=1))
+    for event in (plan(), partial("x"), partial("y"), partial("r", confidence=0.1), plan("2")):
+        world.append(event)
+    await host.read()
+    host.lane.acknowledge()
+    assert host.lane.window.frontier == host.lane.window.next
+    assert world.committed == 0
+
+
+async def test_orphans_of_a_takeover_wait_anew(world):
+    host = Host(world)
+    world.append(partial("r"))
+    world.append(partial("other"))
+    await host.crash()
+    await host.read(1)
+    await host.pass_time(4_900)
+    await host.pass_time(4_900)
+    assert host.aggregator.counts.orphans == 0
+    world.append(plan())
+    await host.settled()
+    assert [found.status for found in world.answers()] == ["ok"]
+    await host.pass_time(200)
+    assert host.aggregator.counts.orphans == 1
+
+
+async def test_a_plan_that_comes_again_after_a_takeover_is_known_as_answered(world):
+    host = Host(world)
+    asked = plan()
+    world.append(asked)
+    world.append(partial(asked))
+    await host.settled()
+    world.clock.time += 12_000
+    world.append(asked)
+    await host.crash()
+    await host.settled()
+    await host.crash()
+    await host.caught_up()
+    world.append(asked)
+    await host.settled()
+    assert len(world.answers()) == 1
+    assert world.committed == 4
+
+
+async def test_other_content_under_an_answered_id_is_a_conflict_after_a_takeover_too(world):
+    host = Host(world)
+    asked = plan()
+    world.append(asked)
+    world.append(partial(asked))
+    await host.settled()
+    world.append(plan(digest="other"))
+    world.append(plan(digest="other"))
+    await host.crash()
+    await host.settled()
+    assert [(found.id, found.status) for found in world.answers()] == [
+        ("r", "ok"),
+        (conflicting("r", "other"), "error"),
+    ]
+    assert world.committed == 4
+
+
+async def test_checkpoints_do_not_add_up(world):
+    host = Host(world, Limits(bytes=4_000))
+    world.append(plan("long", step("a", LOCAL), inputs={"text": "x" * 2_000}, **LONG))
+    await host.settled()
+    for _ in range(4):
+        await host.pass_time(30_000)
+    world.append(plan("new", **LONG))
+    await host.settled()
+    assert host.aggregator.open_joins == 2
+
+
+async def test_a_bad_record_that_was_answered_is_not_answered_again_by_a_takeover(world):
+    host = Host(world)
+    world.append(b"\xc1", key="r")
+    await host.read()
+    await host.crash(written=True)
+    await host.settled()
+    assert [found.error.code for found in world.answers()] == ["malformed"]
+    assert world.committed == 1

@@ -55,6 +55,13 @@ def test_what_is_not_at_least_the_threshold_is_weak(confidence):
     assert len(give(Join(asked, T0), partial(asked, confidence=confidence))) == 1
 
 
+def test_an_answer_at_the_threshold_is_good_enough():
+    asked = plan()
+    join = Join(asked, T0)
+    give(join, partial(asked, confidence=0.9))
+    assert result(join).confidence == 0.9
+
+
 def test_an_answer_without_confidence_is_taken_at_its_word():
     asked = plan()
     join = Join(asked, T0)
