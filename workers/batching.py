@@ -1,7 +1,7 @@
 """Dynamic batching across requests: pure, time is an argument (ms on any steady clock).
 
-Jobs of equal `key` (kin) may share a batch. The kin whose first job is oldest goes first, so none starves; within a kin
-the order is that of arrival.
+Jobs of equal `key` (kin) may share a batch. The kin whose first job is oldest goes first, so none starves;
+within a kin the order is that of arrival.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ J = TypeVar("J", bound=Job)
 class Batcher(Generic[J]):
     """Jobs that wait for a model, within `max_rows` and `max_bytes`.
 
-    `max_batch` rows at most share a run; while the model is busy a batch that is not full waits `max_wait_ms` at most.
+    `max_batch` rows at most share a run; while the model is busy a batch that is not full waits `max_wait_ms`
+    at most.
     """
 
     def __init__(self, max_batch: int, max_wait_ms: float, max_rows: int, max_bytes: int) -> None:
@@ -66,7 +67,7 @@ class Batcher(Generic[J]):
             self._full.add(job.key)
 
     def take(self, now: float, idle: bool) -> list[J]:
-        """The next batch, empty where none should start yet: at once while `idle`, else full or overdue ones alone."""
+        """The next batch, empty where none should start yet: any while `idle`, else a full or overdue one."""
         if not self.rows:
             return []
         key = self._oldest()

@@ -1,4 +1,4 @@
-"""The capabilities of an app: a Python module or file whose functions are marked by `@capability`, or that holds backends."""
+"""The capabilities of an app: a Python module or file with functions marked by `@capability`, or backends."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from workers.errors import AppError, UnknownCapability
 
 
 def load_app(app: str) -> list[Backend]:
-    """The backends of `app`, a module (`my_app.models`) or a file (`models.py`), in the order of their definition.
+    """The backends of `app`, a module (`my_app.models`) or a file (`models.py`), in the order of their
+    definition.
 
-    Collected are functions marked by `@capability`, backends, and lists or tuples of backends, that the module names.
+    Collected are functions marked by `@capability`, backends, and lists or tuples of backends, that the
+    module names.
 
     Raises:
         AppError: it is not there, fails to load, or offers nothing.
@@ -44,7 +46,8 @@ def backends_for(side: Side | None, apps: Iterable[str], names: Sequence[str] | 
 
     Raises:
         AppError: an app that cannot be loaded, or two that offer the same.
-        UnknownCapability: a name that no app offers on this side, or no capability at all; the message lists the known.
+        UnknownCapability: a name that no app offers on this side, or no capability at all; the message lists
+        the known.
     """
     apps = tuple(apps)
     every = [backend for app in apps for backend in load_app(app)]

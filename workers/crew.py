@@ -10,7 +10,8 @@ from queue import SimpleQueue
 class Crew:
     """`threads` threads that take work in order. What they run must not raise.
 
-    concurrent.futures joins its threads at interpreter exit, where one hung model would hang the exit; these it cannot.
+    concurrent.futures joins its threads at interpreter exit, where one hung model would hang the exit; these
+    it cannot.
     """
 
     def __init__(self, name: str, threads: int) -> None:

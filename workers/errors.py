@@ -13,11 +13,11 @@ class WorkerError(Exception):
 
 
 class BadInput(ValueError):
-    """Inputs that a backend refuses. The message goes to the caller as it is: it must not quote the inputs."""
+    """Inputs that a backend refuses. The message goes to the caller: it must not quote the inputs."""
 
 
 class BadRows(BadInput):
-    """Some rows of a batch are refused; `faults` maps their index to the message. The other rows are sound."""
+    """Some rows of a batch are refused: `faults` maps their index to the message. The others are sound."""
 
     def __init__(self, faults: Mapping[int, str]) -> None:
         super().__init__(f"{len(faults)} rows are refused")
@@ -43,8 +43,9 @@ class LoadError(WorkerError):
 def failure_of(error: BaseException, capability: str) -> Failure:
     """What the caller is told of `error`: never text that could quote the payload.
 
-    A message is passed on where it is known to be free of payload: that of BadInput and BadOutput by contract, that of
-    another ValueError where it is a literal in the code that raised it. The rest is told by its type alone.
+    A message is passed on where it is known to be free of payload: that of BadInput and BadOutput by
+    contract, that of another ValueError where it is a literal in the code that raised it. The rest is told by
+    its type alone.
     """
     code: ErrorCode = "backend_error"
     if isinstance(error, BadOutput):
@@ -61,7 +62,7 @@ def failure_of(error: BaseException, capability: str) -> Failure:
 
 
 def where(error: BaseException) -> str:
-    """`file:line in function` where `error` was raised, for the log (which holds no payload, so no message)."""
+    """`file:line in function` where `error` was raised: for the log, which must not quote a payload."""
     trace = error.__traceback__
     if trace is None:
         return "unknown place"
@@ -72,7 +73,7 @@ def where(error: BaseException) -> str:
 
 
 def _literal(error: BaseException) -> str | None:
-    """The message, where it is a constant of the function that raised it and so cannot hold any of the payload."""
+    """The message, where it is a constant of the function that raised it and so quotes no payload."""
     trace = error.__traceback__
     if trace is None or len(error.args) != 1:
         return None

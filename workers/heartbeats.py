@@ -30,7 +30,8 @@ def beat(worker: str, offers: tuple[Offer, ...], *, started: int, leaving: bool 
 class Heartbeats:
     """Beats from `start` to `stop`; the last one says that the worker is leaving.
 
-    A beat that cannot be sent is logged and the next one tried: the worker's partials tell louder that Kafka is away.
+    A beat that cannot be sent is logged and the next one tried: the worker's partials tell louder that Kafka
+    is away.
     """
 
     def __init__(
@@ -84,6 +85,6 @@ class Heartbeats:
             if inspect.isawaitable(sending):
                 async with asyncio.timeout(self._interval_s):
                     await sending
-        except Exception as error:  # noqa: BLE001 - Kafka's client raises many kinds; the next beat tries again
+        except Exception as error:  # noqa: BLE001 - Kafka's client raises many kinds; the next beat tries
             self.failed += 1
             log.warning("heartbeat of %s was not sent: %s", self._worker, type(error).__name__)

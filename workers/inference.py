@@ -19,14 +19,14 @@ BACKEND_FAULTS: frozenset[ErrorCode] = frozenset({"backend_error", "bad_output",
 def infer(backend: Backend, rows: Sequence[Row], expired: Callable[[int], bool]) -> list[Answer]:
     """One answer a row, in order; never raises an Exception.
 
-    Where the batch fails as a whole its rows are tried one by one; rows that `expired(index)` by then are left out, so
-    that a backend that fails slowly does not hold the others up.
+    Where the batch fails as a whole its rows are tried one by one; rows that `expired(index)` by then are
+    left out, so that a backend that fails slowly does not hold the others up.
     """
     try:
         answers = backend.infer(rows)
         if len(answers) != len(rows):
             raise BadOutput(f"answered {len(answers)} of {len(rows)} rows")
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a backend may raise anything; each row is told so
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a backend may raise anything
         name = backend.card.capability
         log.warning("%s failed on %d rows: %s at %s", name, len(rows), type(error).__name__, where(error))
         if len(rows) == 1:

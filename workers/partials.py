@@ -19,7 +19,7 @@ LONGEST_DEADLINE_MS = 600_000
 
 
 def cost_of(answer: Answer, card: Card) -> float:
-    """What the answer cost: what the backend says, else the card's prices; an error without a word of it cost nothing."""
+    """What the answer cost: as the backend says, else by the card's prices; an error then cost nothing."""
     if answer.cost is not None:
         return answer.cost
     if answer.error is not None:
@@ -36,7 +36,7 @@ class Partials:
     def answered(
         self, subtask: Subtask, join: bytes, answer: Answer, card: Card, timings: Timings
     ) -> Outgoing:
-        """The record of an answer. One that cannot be written becomes an error instead (`bad_output`, `too_large`)."""
+        """The record of an answer. One that cannot be written is an error (`bad_output`, `too_large`)."""
         partial = Partial(
             subtask=subtask.id,
             deadline=subtask.deadline,
@@ -67,7 +67,7 @@ class Partials:
         )
 
     def refused(self, record: Record, failure: Failure) -> Sequence[Outgoing]:
-        """The error answer to a record that is no subtask, where its key or its bytes tell the subtask's id."""
+        """The error answer to a record that is no subtask, where its key or bytes tell the subtask's id."""
         for subtask_id in (_key_text(record), _peeked(record)):
             if subtask_id is None:
                 continue

@@ -80,7 +80,7 @@ class Service:
         self.task = asyncio.create_task(self._run(), name=f"service {self.backend.card.capability}")
 
     async def stop(self, deadline_s: float) -> None:
-        """Finish what is here within `deadline_s`, then drop the rest: it stays unfinished and comes again elsewhere."""
+        """Finish what is here within `deadline_s`; drop the rest unfinished: it comes again elsewhere."""
         try:
             async with asyncio.timeout(deadline_s):
                 while not self._stopped and (self._batcher.rows or self._running or self._done):

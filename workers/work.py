@@ -15,7 +15,8 @@ from workers.backends import Answer, Row
 class Work:
     """One subtask, where it came from, and what the batcher must know.
 
-    `appended` is the broker's append time in ms, `arrived` a steady clock's; `size` in bytes; `limit` the largest batch.
+    `appended` is the broker's append time in ms, `arrived` a steady clock's; `size` in bytes; `limit` the
+    largest batch.
     """
 
     lane: Lane

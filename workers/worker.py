@@ -23,9 +23,9 @@ from workers.work import Run, Work
 class Worker:
     """Answers the subtasks of its backends' topics.
 
-    One worker may read several capabilities, but a full queue of one then holds the records of the others up: give each
-    topic a worker of its own where a slow model stands beside a fast one. `start` before the first record, `stop` after
-    the last one; `watch` ends only by raising.
+    One worker may read several capabilities, but a full queue of one then holds the records of the others up:
+    give each topic a worker of its own where a slow model stands beside a fast one. `start` before the first
+    record, `stop` after the last one; `watch` ends only by raising.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Worker:
 
     @property
     def stuck_since(self) -> float | None:
-        """When the oldest run of now began (`time.monotonic()` seconds), None where no model runs: for the watchdog."""
+        """When the oldest run of now began (`time.monotonic()`), None where none runs: for the watchdog."""
         times = (service.stuck_since for service in self._services.values())
         return min((began for began in times if began is not None), default=None)
 
@@ -111,7 +111,7 @@ class Worker:
         return self._partials.refused(record, failure)
 
     async def handle(self, batch: Batch) -> None:
-        """Queue the batch's subtasks; waits while the queue is full. What cannot be queued is answered at once."""
+        """Queue the batch's subtasks; waits while the queue is full. What needs no model is answered now."""
         lane = batch.lane
         side = lane.topic.partition(".")[0]
         refused = _Refused(lane)

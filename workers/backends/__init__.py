@@ -25,8 +25,8 @@ class Row(NamedTuple):
 class Answer:
     """What a backend says to one row: an output, or an error.
 
-    `confidence` in [0, 1]; `cost` in the currency of the prices, None = the card's cost per call; `usage` counts what
-    was used (`tokens`, `images`).
+    `confidence` in [0, 1]; `cost` in the currency of the prices, None = the card's cost per call; `usage`
+    counts what was used (`tokens`, `images`).
     """
 
     output: Any = None
@@ -54,10 +54,11 @@ class Backend(Protocol):
         """Rows of equal kin may share a batch."""
 
     def infer(self, rows: Sequence[Row]) -> list[Answer]:
-        """The answers, one a row, in order. Blocks: it is called in a thread, one call at a time for each thread.
+        """The answers, one a row, in order. Blocks: it is called in a thread, one call at a time for each
+        thread.
 
-        Where it raises, the rows are tried again one by one, so that a bad row fails alone; ValueError is `bad_input`,
-        anything else `backend_error`.
+        Where it raises, the rows are tried again one by one, so that a bad row fails alone; ValueError is
+        `bad_input`, anything else `backend_error`.
         """
 
     def close(self) -> None:

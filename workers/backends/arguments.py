@@ -26,10 +26,12 @@ class Arguments:
 
     @staticmethod
     def of(function: Callable[..., Any]) -> Arguments | None:
-        """None where the function takes two parameters, the first named `inputs`: inputs and params as they are.
+        """None where the function takes two parameters, the first named `inputs`: inputs and params as they
+        are.
 
         Raises:
-            LoadError: parameters that no subtask can fill, such as `*args`, or annotations that cannot be checked.
+            LoadError: parameters that no subtask can fill, such as `*args`, or annotations that cannot be
+            checked.
         """
         parameters = tuple(inspect.signature(function).parameters.values())
         names = tuple(parameter.name for parameter in parameters)
@@ -87,7 +89,8 @@ def _schema(struct: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def _told(error: msgspec.ValidationError) -> str:
-    # msgspec quotes the value only in "Invalid enum value 'x'", "Invalid value 'x'" and where a pattern is not met.
+    # msgspec quotes the value only in "Invalid enum value 'x'", "Invalid value 'x'" and where a pattern is
+    # not met.
     text, _, path = str(error).partition(" - at ")
     place = path.strip("`").replace("$", "inputs", 1)
     safe = (

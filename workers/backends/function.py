@@ -3,12 +3,13 @@
 Three forms, sync or async:
 
 - `f(inputs, params) -> output | (output, confidence) | Answer`
-- `f(text: str, limit: int = 3) -> ...`: arguments by name from inputs, then params; checked against the annotations,
-  which also make the card's input schema
-- with `batch=True`: `f([(inputs, params), ...]) -> [...]`, one answer a row; a row's answer may be an exception
+- `f(text: str, limit: int = 3) -> ...`: arguments by name from inputs, then params; checked against the
+  annotations, which also make the card's input schema
+- with `batch=True`: `f([(inputs, params), ...]) -> [...]`, one answer a row; a row's answer may be an
+  exception
 
-ValueError is `bad_input`, anything else `backend_error`. Sync functions run in a thread, so they must be thread-safe only
-where the worker is told to use several threads for a capability.
+ValueError is `bad_input`, anything else `backend_error`. Sync functions run in a thread, so they must be
+thread-safe only where the worker is told to use several threads for a capability.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ def capability(
 ) -> Callable[[F], F]:
     """Offer a function as the capability `local/text/tokenize` or `cloud/...`. The function stays as it is.
 
-    `cost` a call, in the prices' currency; `max_cost` a call's upper bound (None: `cost`, where tokens cost nothing).
-    May be given several times, once for each side.
+    `cost` a call, in the prices' currency; `max_cost` a call's upper bound (None: `cost`, where tokens cost
+    nothing). May be given several times, once for each side.
 
     Raises:
         LoadError: a name that makes no topic, or limits that make no sense.
@@ -184,7 +185,8 @@ class FunctionBackend:
 
 
 def answer_of(value: Any) -> Answer:
-    """A function's return value as an Answer: a tuple of two whose second is a number or None is (output, confidence).
+    """A function's return value as an Answer: a tuple of two whose second is a number or None is (output,
+    confidence).
 
     Raises:
         BadOutput: a confidence outside [0, 1], or an output with NaN or an infinity.

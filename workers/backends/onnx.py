@@ -28,9 +28,9 @@ _DTYPES = {
 class OnnxBackend:
     """One ONNX model as a capability.
 
-    Without `pre` every model input is read from the subtask's input of the same name, or from the name that `sources`
-    gives for it (`{"input": "pixels"}`). Without `post` every model output is a list of numbers. `warm_rows` are run at
-    load; without them, and with the ready-made `pre`, zeros of the model's shape are.
+    Without `pre` every model input is read from the subtask's input of the same name, or from the name that
+    `sources` gives for it (`{"input": "pixels"}`). Without `post` every model output is a list of numbers.
+    `warm_rows` are run at load; without them, and with the ready-made `pre`, zeros of the model's shape are.
     """
 
     def __init__(
@@ -121,8 +121,8 @@ class OnnxBackend:
         batch = nodes[0].shape[0] if nodes and nodes[0].shape else None
         if isinstance(batch, int) and batch != self.card.max_batch:
             raise LoadError(
-                f"{self.card.capability}: {self._path.name} takes exactly {batch} rows at a time, the card says "
-                f"max_batch {self.card.max_batch}; set it to {batch} (1 alone never waits) or export with a free batch axis"
+                f"{self.card.capability}: {self._path.name} takes exactly {batch} rows a run, the card has "
+                f"max_batch {self.card.max_batch}; set that to {batch} or export with a free batch axis"
             )
         if self._warm_rows:
             self.infer(self._warm_rows)
@@ -133,8 +133,8 @@ class OnnxBackend:
 
 
 def build(card: Card, options: Mapping[str, Any]) -> OnnxBackend:
-    """Options: `path`, and as wanted `sources`, `intra_threads`, `inter_threads`, `providers`, and for classifiers
-    `labels`, `softmax`, `scores`."""
+    """Options: `path`, and as wanted `sources`, `intra_threads`, `inter_threads`, `providers`, and for
+    classifiers `labels`, `softmax`, `scores`."""
     known = {"path", "sources", "intra_threads", "inter_threads", "providers", "labels", "softmax", "scores"}
     if unknown := sorted(set(options) - known) or "path" not in options:
         raise LoadError(

@@ -1,4 +1,4 @@
-"""Backends by kind: `workers/backends/KIND.py` with a function `build(card, options)` is all that a new one needs."""
+"""Backends by kind: a new one is a file `workers/backends/KIND.py` with a function `build(card, options)`."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ _RAW = np.dtype("<f4")
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """One input of a model: `name` in the model, `source` in a subtask's inputs, its shape without the batch axis.
+    """One input of a model: `name` in the model, `source` in a subtask's inputs, its shape without the batch
+    axis.
 
     At most one dimension may be None (it follows from the number of values).
     """
@@ -48,7 +49,7 @@ class Feed:
 
 
 class TensorPre:
-    """`inputs.NAME` as a list of numbers (nested or flat) or as raw little-endian float32 bytes, for each feed."""
+    """`inputs.NAME` as a list of numbers (nested or flat) or raw little-endian float32 bytes."""
 
     def __init__(self, feeds: Sequence[Feed]) -> None:
         self._feeds = tuple(feeds)
@@ -156,8 +157,8 @@ class TensorPost:
 class ClassPost:
     """A classifier's scores: output `{"label", "scores"}`, confidence the largest score.
 
-    `labels` name the classes (else `label` is the index); `softmax` says that the model gives logits; `scores=False`
-    leaves the scores out; `source` names the model's output (the first by default).
+    `labels` name the classes (else `label` is the index); `softmax` says that the model gives logits;
+    `scores=False` leaves the scores out; `source` names the model's output (the first by default).
     """
 
     def __init__(

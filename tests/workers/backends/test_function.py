@@ -1,0 +1,191 @@
+"""Python functions as capabilities."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+
+import pytest
+
+from workers.backends import Answer, Row
+from workers.backends.function import FunctionBackend, backends_of, capability
+from workers.errors import BadInput, LoadError
+
+
+@asynccontextmanager
+async def loaded(function: Any) -> AsyncIterator[FunctionBackend]:
+    (backend,) = backends_of(function)
+    await backend.load()
+    try:
+        yield backend
+    finally:
+        backend.close()
+
+
+def row(params: dict[str, Any] | None = None, **inputs: Any) -> Row:
+    return Row(inputs, params or {})
+
+
+@capability("local/text/tokenize", version="3", max_batch=4, max_wait_ms=2.0, qps=50.0, calibrated=True)
+def tokenize(inputs: dict[str, Any], params: dict[str, Any]) -> tuple[list[str], float]:
+    """Words of a text."""
+    if not inputs["text"]:
+        raise ValueError("text must not be empty")
+    return inputs["text"].split(params.get("by")), 0.75
+
+
+async def test_one_call_a_row() -> None:
+    async with loaded(tokenize) as backend:
+        answers = backend.infer([row(text="a b"), row({"by": ","}, text="a,b c")])
+    assert [answer.output for answer in answers] == [["a", "b"], ["a", "b c"]]
+    assert answers[0].confidence == 0.75
+    card = backend.card
+    assert (card.side, card.capability, card.version, card.model) == (
+        "local",
+        "text/tokenize",
+        "3",
+        "tokenize",
+    )
+    assert (card.max_batch, card.max_wait_ms, card.max_qps, card.calibrated) == (4, 2.0, 50.0, True)
+    assert (card.max_cost, card.description) == (0.0, "Words of a text.")
+
+
+async def test_a_bad_row_fails_alone() -> None:
+    async with loaded(tokenize) as backend:
+        good, empty, absent = backend.infer([row(text="a"), row(text=""), row()])
+    assert good.output == ["a"]
+    assert empty.error is not None
+    assert (empty.error.code, "must not be empty" in empty.error.message) == ("bad_input", True)
+    assert absent.error is not None
+    assert absent.error.code == "backend_error"
+
+
+async def test_batches_are_one_call_and_rows_may_be_exceptions() -> None:
+    calls = []
+
+    @capability("cloud/math/double", batch=True, cost=0.5)
+    def double(rows: list[Row]) -> list[Any]:
+        calls.append(len(rows))
+        return [BadInput("n is odd") if inputs["n"] % 2 else (inputs["n"] * 2, 1) for inputs, _ in rows]
+
+    async with loaded(double) as backend:
+        answers = backend.infer([row(n=2), row(n=3), row(n=4)])
+    assert calls == [3]
+    assert [answer.output for answer in answers] == [4, None, 8]
+    assert answers[1].error is not None
+    assert answers[1].error.message == "math/double: n is odd"
+    assert backend.card.cost_per_call == backend.card.max_cost == 0.5
+
+
+async def test_async_functions_run_side_by_side() -> None:
+    together: list[int] = []
+
+    @capability("cloud/slow/echo")
+    async def echo(inputs: dict[str, Any], params: dict[str, Any]) -> Any:
+        together.append(1)
+        while len(together) < 3:
+            await asyncio.sleep(0.001)
+        if inputs["n"] == 2:
+            raise BadInput("not two")
+        return inputs["n"]
+
+    async with loaded(echo) as backend:
+        rows = [row(n=1), row(n=2), row(n=3)]
+        answers = await asyncio.wait_for(asyncio.to_thread(backend.infer, rows), timeout=10)
+    assert [answer.output for answer in answers] == [1, None, 3]
+    assert answers[1].error is not None
+
+
+async def test_named_arguments_are_checked_and_described() -> None:
+    @capability("local/text/cut")
+    def cut(text: str, limit: int = 3, way: Literal["head", "tail"] = "head") -> str:
+        return text[:limit] if way == "head" else text[-limit:]
+
+    async with loaded(cut) as backend:
+        rows = [row(text="abcdef"), row({"limit": 2, "way": "tail"}, text="abcdef"), row(text=7), row()]
+        good, tail, wrong, missing = backend.infer([*rows])
+        (enum,) = backend.infer([row(text="x", way="secret-4111")])
+    assert (good.output, tail.output) == ("abc", "ef")
+    for answer, told in ((wrong, "Expected `str`, got `int`"), (missing, "`text`"), (enum, "inputs.way")):
+        assert answer.error is not None
+        assert answer.error.code == "bad_input"
+        assert told in answer.error.message
+        assert "4111" not in answer.error.message
+    assert backend.card.input_schema["required"] == ["text"]
+    assert backend.card.input_schema["properties"]["limit"]["type"] == "integer"
+
+
+@pytest.mark.parametrize(
+    ("value", "output", "confidence"),
+    [
+        (("a", 0.5), "a", 0.5),
+        (("a", None), "a", None),
+        (("a", "b"), ("a", "b"), None),
+        (("a", True), ("a", True), None),
+        ((1, 2, 3), (1, 2, 3), None),
+        (Answer("x", 0.1, cost=3.0), "x", 0.1),
+        (None, None, None),
+    ],
+)
+def test_what_a_function_returns(value: Any, output: Any, confidence: float | None) -> None:
+    @capability("local/any")
+    def constant(inputs: dict[str, Any], params: dict[str, Any]) -> Any:
+        return value
+
+    (answer,) = backends_of(constant)[0].infer([row()])
+    assert (answer.output, answer.confidence, answer.error) == (output, confidence, None)
+
+
+@pytest.mark.parametrize("value", [("a", 1.5), ("a", -0.1), ("a", math.nan), {"x": [math.inf]}, [math.nan]])
+def test_numbers_that_no_caller_can_use_are_bad_output(value: Any) -> None:
+    @capability("local/any")
+    def constant(inputs: dict[str, Any], params: dict[str, Any]) -> Any:
+        return value
+
+    (answer,) = backends_of(constant)[0].infer([row()])
+    assert answer.error is not None
+    assert answer.error.code == "bad_output"
+
+
+def test_two_sides_make_two_backends() -> None:
+    @capability("cloud/a/b", cost=0.1)
+    @capability("local/a/b")
+    def both(inputs: dict[str, Any], params: dict[str, Any]) -> int:
+        return 1
+
+    assert sorted(backend.card.side for backend in backends_of(both)) == ["cloud", "local"]
+    assert both({}, {}) == 1
+
+
+@pytest.mark.parametrize("name", ["text/tokenize", "local", "local/", "edge/a", "local/a.b", "local/a b", ""])
+def test_names_that_make_no_topic_are_refused(name: str) -> None:
+    with pytest.raises(LoadError, match="capability"):
+        capability(name)
+
+
+def test_a_token_price_without_a_bound_leaves_the_bound_open() -> None:
+    @capability("cloud/a/b", cost_per_token=0.1)
+    def paid(inputs: dict[str, Any], params: dict[str, Any]) -> int:
+        return 1
+
+    assert backends_of(paid)[0].card.max_cost is None
+
+
+def test_star_arguments_are_refused() -> None:
+    with pytest.raises(LoadError, match=r"named parameters"):
+
+        @capability("local/a")
+        def anything(*values: int) -> int:
+            return len(values)
+
+
+def test_rows_of_other_params_or_names_are_no_kin() -> None:
+    (backend,) = backends_of(tokenize)
+    assert backend.kin(row({"a": 1, "b": 2}, text="x")) == backend.kin(row({"b": 2, "a": 1}, text="y"))
+    assert backend.kin(row({"a": 1}, text="x")) != backend.kin(row({"a": 2}, text="x"))
+    assert backend.kin(row({"a": 1}, text="x")) != backend.kin(row(text="x"))
+    assert backend.kin(row(text="x")) != backend.kin(row(word="x"))
+    assert backend.kin(row(a=1, b=2)) == backend.kin(row(b=2, a=1))

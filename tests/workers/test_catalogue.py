@@ -1,0 +1,94 @@
+"""Apps: what a worker can be told to serve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from workers.catalogue import backends_for, load_app
+from workers.errors import AppError, UnknownCapability
+
+APP = """
+from schemas.cards import Card
+from workers.backends.function import FunctionBackend, capability
+
+@capability("local/text/tokenize")
+def tokenize(inputs, params):
+    return inputs["text"].split()
+
+also_tokenize = tokenize
+
+@capability("cloud/text/tokenize", cost=0.1)
+@capability("local/text/count")
+def count(inputs, params):
+    return len(inputs["text"])
+
+def helper(inputs, params):
+    return None
+
+MODELS = [FunctionBackend(Card(capability="text/helper", side="cloud", version="2", model="helper"), helper)]
+"""
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> str:
+    path = tmp_path / "some_app.py"
+    path.write_text(APP)
+    return str(path)
+
+
+def names(backends: list) -> list[str]:  # type: ignore[type-arg]
+    return sorted(f"{backend.card.side}/{backend.card.capability}" for backend in backends)
+
+
+def test_functions_and_backends_of_a_file_are_found_once(app: str) -> None:
+    every = ["cloud/text/helper", "cloud/text/tokenize", "local/text/count", "local/text/tokenize"]
+    assert names(load_app(app)) == every
+
+
+def test_a_module_by_name_is_found_in_the_working_directory(
+    app: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(app).parent)
+    monkeypatch.setattr("sys.path", [entry for entry in __import__("sys").path if entry])
+    assert len(load_app("some_app")) == 4
+
+
+def test_a_side_and_names_choose(app: str) -> None:
+    assert names(backends_for("local", [app])) == ["local/text/count", "local/text/tokenize"]
+    assert names(backends_for("cloud", [app], ["text/tokenize"])) == ["cloud/text/tokenize"]
+    assert names(backends_for("local", [app], ["local/text/count"])) == ["local/text/count"]
+    assert len(backends_for(None, [app])) == 4
+
+
+def test_an_unknown_name_lists_the_known(app: str) -> None:
+    with pytest.raises(
+        UnknownCapability, match=r"unknown capability nlp/x, text/helper on side local.*local/text/count"
+    ):
+        backends_for("local", [app], ["nlp/x", "text/helper", "text/count"])
+    with pytest.raises(UnknownCapability, match="none"):
+        backends_for("local", [])
+
+
+def test_apps_that_cannot_be_served_say_why(tmp_path: Path, app: str) -> None:
+    def write(name: str, text: str) -> str:
+        (tmp_path / name).write_text(text)
+        return str(tmp_path / name)
+
+    cases = {
+        write("empty.py", "x = 1"): "offers nothing",
+        write("broken.py", "1 / 0"): "ZeroDivisionError",
+        write("needy.py", "import no_such_module_x"): "no_such_module_x",
+        write(
+            "twice.py", APP + "\n@capability('local/text/count')\ndef again(inputs, params): ...\n"
+        ): "twice",
+        str(tmp_path / "absent.py"): "is not found",
+        "no_such_app_x": "is not found",
+        "workers.no_such_app_x": "is not found",
+    }
+    for path, told in cases.items():
+        with pytest.raises(AppError, match=told):
+            load_app(path)
+    with pytest.raises(AppError, match="twice"):
+        backends_for("local", [app, app])
