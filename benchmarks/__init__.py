@@ -1,0 +1,1 @@
+"""Benchmarks: what Edgeway costs beside bare loops on the same broker."""

@@ -1,0 +1,124 @@
+"""Requests in, and what the broker's log says of them and their answers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from schemas import codec, headers
+from schemas.messages import Request
+from schemas.topics import partition_for
+
+READ_S = 60.0
+
+
+class Sent(NamedTuple):
+    """A request as it is written."""
+
+    key: bytes
+    value: bytes
+    headers: list[tuple[str, bytes]]
+
+
+def requests(prefix: str, count: int, pool: int = 64) -> list[Sent]:
+    """`count` requests for the Crayfish model; ids of one length, images of `pool` different ones."""
+    random = np.random.default_rng(7)
+    images = [random.random(784, dtype=np.float32).astype("<f4").tobytes() for _ in range(pool)]
+    made = []
+    for number in range(count):
+        name = f"{prefix}-{number:08d}"
+        request = Request(id=name, task="image_class", inputs={"pixels": images[number % pool]})
+        made.append(
+            Sent(name.encode(), codec.encode(request), headers.build("request", name, "edgeway/bench"))
+        )
+    return made
+
+
+class Load:
+    """A producer and a reader without a group on one broker."""
+
+    def __init__(self, bootstrap: str, partitions: int) -> None:
+        self._partitions = partitions
+        self._producer: Any = AIOKafkaProducer(
+            bootstrap_servers=bootstrap,
+            acks="all",
+            enable_idempotence=True,
+            linger_ms=0,
+            max_batch_size=512 * 1024,
+            max_request_size=3 * 1024 * 1024,
+        )
+        self._reader: Any = AIOKafkaConsumer(
+            bootstrap_servers=bootstrap,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            max_partition_fetch_bytes=4 * 1024 * 1024,
+        )
+
+    async def start(self) -> None:
+        await self._producer.start()
+        await self._reader.start()
+
+    async def stop(self) -> None:
+        await self._producer.stop()
+        await self._reader.stop()
+
+    def places(self, topic: str) -> list[TopicPartition]:
+        return [TopicPartition(topic, number) for number in range(self._partitions)]
+
+    async def ends(self, topic: str) -> dict[TopicPartition, int]:
+        """The end offsets now."""
+        return dict(await asyncio.wait_for(self._reader.end_offsets(self.places(topic)), 30.0))
+
+    async def burst(self, topic: str, records: Sequence[Sent]) -> None:
+        """Write all as fast as the broker takes them."""
+        parts: list[list[Sent]] = [[] for _ in range(self._partitions)]
+        for record in records:
+            parts[partition_for(record.key, self._partitions)].append(record)
+        await asyncio.gather(*(self._burst(topic, number, part) for number, part in enumerate(parts)))
+
+    async def _burst(self, topic: str, partition: int, records: Sequence[Sent]) -> None:
+        at = 0
+        while at < len(records):
+            batch = self._producer.create_batch()
+            for record in records[at:]:
+                if (
+                    batch.append(key=record.key, value=record.value, timestamp=None, headers=record.headers)
+                    is None
+                ):
+                    break
+                at += 1
+            await (await self._producer.send_batch(batch, topic, partition=partition))
+
+    async def pace(self, topic: str, records: Sequence[Sent], rate: float) -> None:
+        """Write at `rate` a second, whatever comes back (open loop)."""
+        began = time.perf_counter()
+        waiting = []
+        for number, record in enumerate(records):
+            pause = began + number / rate - time.perf_counter()
+            if pause > 0:
+                await asyncio.sleep(pause)
+            place = partition_for(record.key, self._partitions)
+            waiting.append(
+                await self._producer.send(
+                    topic, record.value, record.key, partition=place, headers=record.headers
+                )
+            )
+        await asyncio.gather(*waiting)
+
+    async def read(self, topic: str, since: dict[TopicPartition, int]) -> list[Any]:
+        """The records of `topic` from those offsets to its end as it is now."""
+        ends = await self.ends(topic)
+        self._reader.assign(list(ends))
+        for place, offset in since.items():
+            self._reader.seek(place, offset)
+        found: list[Any] = []
+        async with asyncio.timeout(READ_S):
+            while any([await self._reader.position(place) < end for place, end in ends.items()]):
+                for records in (await self._reader.getmany(timeout_ms=500)).values():
+                    found.extend(records)
+        return found
