@@ -36,7 +36,7 @@ class Counts:
 
     orphans: partials dropped because no plan came. late: partials after the answer. duplicates: records that
     say what is known. conflicts: ids used again for other content. shed: plans answered `overloaded`.
-    degraded: joins that could not be checkpointed, takeovers that could not read `results`. ok, partial, error:
+    degraded: joins not checkpointed, takeovers that could not read `results`. ok, partial, error:
     answers by status. approximate: answers so marked. checkpoints, dispatches: how many were written.
     """
 
