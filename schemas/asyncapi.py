@@ -133,7 +133,7 @@ def _headers() -> dict[str, Any]:
     text = {"type": "string"}
     return {
         "type": "object",
-        "description": "CloudEvents 1.0 (Kafka binding, binary mode) and W3C trace context; all may be absent.",
+        "description": "CloudEvents 1.0 (Kafka, binary mode) and W3C trace context; all may be absent.",
         "properties": {
             "content-type": {"type": "string", "enum": list(CONTENT_TYPES.values())},
             "ce_specversion": {"type": "string", "const": "1.0"},

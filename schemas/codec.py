@@ -16,7 +16,7 @@ from schemas.ids import check_id
 from schemas.limits import FREE_MSGPACK, MAX_MEMORY, MAX_RECORD_BYTES, check_size
 from schemas.messages import VERSION, Format, Message, Request
 from schemas.peek import peek_id
-from schemas.values import MAX_DEPTH, all_finite
+from schemas.values import MAX_DEPTH, all_finite, all_fit
 
 __all__ = [
     "MAX_DEPTH",
@@ -42,12 +42,13 @@ _PRIVACY = re.compile(r"privacy([_\- ]?level)?", re.IGNORECASE)
 _QUOTED = re.compile(r"'.*'", re.DOTALL)
 _ERRORS = (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError)
 _PACK = msgspec.msgpack.Encoder().encode
-# JSON has integers that msgpack has not: what is read must be writable there (2 us for 784 numbers).
 
 _ENCODERS: dict[Format, Callable[[Any], bytes]] = {
     "msgpack": _PACK,
     "json": msgspec.json.Encoder().encode,
 }
+_DIGITS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else byte for byte in range(256))
+_NINETEEN = b"0" * 19
 _CANONICAL = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
@@ -63,14 +64,12 @@ def encode(message: Message, fmt: Format = "msgpack") -> bytes:
     check_message(message)
     try:
         raw = _ENCODERS[fmt](message)
+        if fmt == "json":
+            _check_integers(raw, message)
     except _ERRORS as error:
         raise Malformed(f"{_name(type(message))} cannot be written: {_reason(error)}") from None
     # The JSON encoder writes NaN as null without a word; only what holds a null needs the walk.
-    if (
-        fmt == "json"
-        and b"null" in raw
-        and not all_finite(msgspec.to_builtins(message, builtin_types=(bytes,)))
-    ):
+    if fmt == "json" and b"null" in raw and not all_finite(message):
         raise Malformed(
             f"{_name(type(message))} holds NaN or an infinity, which JSON cannot say; send msgpack or null"
         )
@@ -100,7 +99,7 @@ def decode(raw: bytes, kind: Any, fmt: Format | None = None) -> Any:
     try:
         message = decoder(kind, fmt)(raw)
         if fmt == "json":
-            _PACK(message)
+            _check_integers(raw, message)
     except _ERRORS as error:
         _refuse(raw, fmt, _name(kind), error)
     if message.v not in _READ_VERSIONS:
@@ -126,7 +125,7 @@ def decode_request(raw: bytes, fmt: Format | None = None) -> Request:
             found = _folded(found)
         request = msgspec.convert(found, Request)
         if fmt == "json":
-            _PACK(found)
+            _check_integers(raw, found)
     except _ERRORS as error:
         _refuse(raw, fmt, "Request", error)
     if request.v not in _READ_VERSIONS:
@@ -151,6 +150,15 @@ def digest_of(request: Request) -> str:
         request.claim,
     )
     return blake2b(_CANONICAL(parts), digest_size=16).hexdigest()
+
+
+def _check_integers(raw: bytes, found: Any) -> None:
+    """Refuses integers beyond 64 bits: JSON has them, but what is read must be writable in msgpack too."""
+    if len(raw) <= FREE_MSGPACK:
+        # 2 us for 784 numbers.
+        _PACK(found)
+    elif _NINETEEN in raw.translate(_DIGITS) and not all_fit(found):
+        raise Malformed("an integer is beyond 64 bits; send it as text")
 
 
 def _folded(found: dict[Any, Any]) -> dict[str, Any]:

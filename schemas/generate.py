@@ -35,7 +35,7 @@ KINDS: tuple[type[Message], ...] = (
 
 
 def message_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of every struct, under `$defs`; a document is valid where it is one of the messages."""
+    """JSON Schema (2020-12) of every struct, under `$defs`; a valid document is one of the messages."""
     return {
         "$schema": DIALECT,
         "title": "Edgeway messages",

@@ -27,10 +27,14 @@ JSON).
 """
 
 _SMALL, _NUMBER, _STRING, _LIST, _DICT, _ENTRY = 8, 40, 72, 72, 200, 80
-_JSON_LIST, _JSON_COMMA, _JSON_TEXT = 88, 42, 5
+_TEXT = 5
+_JSON_LIST, _JSON_COMMA = 88, 42
 
-_JSON_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_STRING_PATTERN = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 # An unterminated string matches up to the end: were it to fail instead, each later quote would be tried anew.
+_JSON_STRING = re.compile(_STRING_PATTERN, re.DOTALL)
+_JSON_CHUNK = re.compile(rb'(?:[^"]++|' + _STRING_PATTERN + rb"){1,1000}+", re.DOTALL)
+# Replacing the strings of a whole record at once takes 60 MB where there are many.
 
 
 class Token(NamedTuple):
@@ -112,22 +116,27 @@ def msgpack_memory(raw: bytes, limit: int = MAX_MEMORY) -> int:
             total += _LIST
         else:
             size = min(found.end, end) - found.start
-            total += _STRING + (size if 0xC4 <= lead <= 0xC6 else _JSON_TEXT * size)
+            total += _STRING + (size if 0xC4 <= lead <= 0xC6 else _TEXT * size)
         at = found.end
     return total
 
 
-def json_memory(raw: bytes) -> int:
-    """Bytes that `raw` takes once decoded, an upper bound."""
-    bare = _JSON_STRING.sub(b'""', raw)
-    return (
-        _JSON_LIST * bare.count(b"[")
-        + _DICT * bare.count(b"{")
-        + _ENTRY * bare.count(b":")
-        + _JSON_COMMA * bare.count(b",")
-        + _STRING * (bare.count(b'"') // 2)
-        + _JSON_TEXT * max(0, len(raw) - len(bare))
-    )
+def json_memory(raw: bytes, limit: int = MAX_MEMORY) -> int:
+    """Bytes that `raw` takes once decoded, an upper bound; counting stops above `limit`."""
+    total = 0
+    for chunk in _JSON_CHUNK.finditer(raw):
+        bare = _JSON_STRING.sub(b'""', chunk.group())
+        total += (
+            _JSON_LIST * bare.count(b"[")
+            + _DICT * bare.count(b"{")
+            + _ENTRY * bare.count(b":")
+            + _JSON_COMMA * bare.count(b",")
+            + _STRING * (bare.count(b'"') // 2)
+            + _TEXT * max(0, chunk.end() - chunk.start() - len(bare))
+        )
+        if total > limit:
+            break
+    return total
 
 
 def check_size(raw: bytes, is_json: bool, limit: int = MAX_MEMORY) -> None:
@@ -143,7 +152,7 @@ def check_size(raw: bytes, is_json: bool, limit: int = MAX_MEMORY) -> None:
         )
     if len(raw) <= (FREE_JSON if is_json else FREE_MSGPACK):
         return
-    memory = json_memory(raw) if is_json else msgpack_memory(raw, limit)
+    memory = json_memory(raw, limit) if is_json else msgpack_memory(raw, limit)
     if memory > limit:
         raise Malformed(
             "record holds too many values; send numbers as raw bytes (little-endian float32) or by claim"

@@ -4,8 +4,11 @@ dict[str].
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import isfinite
 from typing import Any
+
+import msgspec
 
 from schemas.errors import Malformed
 
@@ -34,7 +37,7 @@ def check_value(value: Any, what: str, depth: int = MAX_DEPTH) -> None:
             return
         raise Malformed(f"{what} has a key that is no string")
     level = [value]
-    for _ in range(depth + 1):
+    for _ in range(depth):
         level = [child for item in level for child in _nested(item, what)]
         if not level:
             return
@@ -76,15 +79,28 @@ def _all_numbers(items: Any) -> bool:
 
 
 def all_finite(value: Any) -> bool:
-    """Whether no float in `value` (builtins only) is NaN or infinite."""
-    pending = [value]
+    """Whether no float in `value` (builtins and structs) is NaN or infinite."""
+    return all(isfinite(leaf) for leaf in _leaves(value) if isinstance(leaf, float))
+
+
+def all_fit(value: Any) -> bool:
+    """Whether every integer in `value` (builtins and structs) has 64 bits, with or without sign."""
+    return all(-(2**63) <= leaf < 2**64 for leaf in _leaves(value) if isinstance(leaf, int))
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    pending = [iter((value,))]
     while pending:
-        item = pending.pop()
-        if isinstance(item, float):
-            if not isfinite(item):
-                return False
-        elif isinstance(item, dict):
-            pending.extend(item.values())
-        elif isinstance(item, list | tuple):
-            pending.extend(item)
-    return True
+        for item in pending[-1]:
+            if isinstance(item, dict):
+                pending.append(iter(item.values()))
+                break
+            if isinstance(item, msgspec.Struct):
+                pending.append(iter(msgspec.structs.astuple(item)))
+                break
+            if isinstance(item, list | tuple):
+                pending.append(iter(item))
+                break
+            yield item
+        else:
+            pending.pop()
