@@ -13,6 +13,7 @@ from schemas.cards import Card
 from workers.backends.function import FunctionBackend
 from workers.backends.onnx import OnnxBackend
 from workers.backends.tensors import ClassPost
+from workers.errors import BadInput
 
 HERE = Path(__file__).resolve().parent
 ROOT = str(HERE.parents[1])
@@ -44,8 +45,24 @@ def _card(name: str, **more: Any) -> Card:
     )
 
 
-def _rows(function: Callable[[Sequence[Mapping[str, Any]]], Any]) -> Callable[[Any], Any]:
-    return lambda rows: function([inputs for inputs, _params in rows])
+def _one(function: capabilities.Function) -> Callable[[Any, Any], Any]:
+    """`function`, its refusals told to the caller in its own words: they never quote the payload."""
+
+    def call(inputs: Mapping[str, Any], params: Mapping[str, Any]) -> Any:
+        try:
+            return function(inputs, params)
+        except ValueError as error:
+            raise BadInput(str(error)) from error
+
+    return call
+
+
+def _rows(function: capabilities.Batch) -> Callable[[Any], Any]:
+    def call(rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> list[Any]:
+        answers = function([inputs for inputs, _params in rows])
+        return [BadInput(str(answer)) if isinstance(answer, ValueError) else answer for answer in answers]
+
+    return call
 
 
 def _images() -> OnnxBackend:
@@ -63,7 +80,7 @@ def _functions() -> list[FunctionBackend]:
         if name == "local/vision/image_class":
             continue
         many = capabilities.BATCHES.get(name)
-        form = function if many is None else _rows(many)
+        form = _one(function) if many is None else _rows(many)
         backends.append(FunctionBackend(_card(name), form, batch=many is not None))
     return backends
 

@@ -94,7 +94,7 @@ def _number(value: object, name: str, factor: float) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= 1e18:
-        raise ValueError(f"inputs.figures.{name} must be a number within 1e18, got {value!r}"[:200])
+        raise ValueError(f"inputs.figures.{name} must be a number within 1e18")
     return round(float(value) * factor, 2)
 
 

@@ -46,7 +46,7 @@ def unit_factor(unit: str) -> float:
         return 1.0
     factor = _UNITS.get(unit.lower())
     if factor is None:
-        raise ValueError(f"unit {unit!r} is not known; use one of {', '.join(_UNITS)}, or none")
+        raise ValueError(f"the unit is not known; use one of {', '.join(_UNITS)}, or none")
     return factor
 
 

@@ -54,7 +54,7 @@ def _coordinate(row: Mapping[str, Any], key: str, place: int) -> float:
     value = row.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST:
         wanted = f"a number within {_LARGEST:g} (t in seconds, lat and lon in degrees)"
-        raise ValueError(f"inputs.points[{place}].{key} must be {wanted}, got {value!r}"[:200])
+        raise ValueError(f"inputs.points[{place}].{key} must be {wanted}")
     return float(value)
 
 

@@ -30,7 +30,7 @@ def _level(value: float, bounds: tuple[float, ...]) -> str:
 def _number(inputs: Mapping[str, Any], key: str, default: float, least: float, most: float) -> float:
     value = inputs.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise ValueError(f"inputs.{key} must be a number from {least:g} to {most:g}, got {value!r}"[:200])
+        raise ValueError(f"inputs.{key} must be a number from {least:g} to {most:g}")
     return float(value)
 
 
@@ -43,9 +43,7 @@ def _speeds(inputs: Mapping[str, Any]) -> list[float]:
         raise ValueError(f"inputs.history must be a list of 1 to {_MAX_HISTORY} speeds in km/h")
     for place, value in enumerate(history):
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 500:
-            raise ValueError(
-                f"inputs.history[{place}] must be a speed from 0 to 500 km/h, got {value!r}"[:200]
-            )
+            raise ValueError(f"inputs.history[{place}] must be a speed from 0 to 500 km/h")
     return [float(value) for value in history]
 
 
