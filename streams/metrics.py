@@ -23,17 +23,13 @@ LOST_WORK = Counter(
 )
 OPEN_RECORDS = Gauge("edgeway_open_records", "Records taken and not finished", ["group"])
 OPEN_BYTES = Gauge("edgeway_open_bytes", "Bytes of records taken and not finished", ["group"])
-TAKEOVER_S = Histogram(
-    "edgeway_takeover_seconds", "From assignment to the end of the backlog", ["group"], buckets=_LATENCY_S
-)
 REQUESTS = Counter("edgeway_requests_total", "Requests planned or refused", ["outcome"])
 ROUTES = Counter("edgeway_routes_total", "Steps placed", ["side", "rule"])
-RESULTS = Counter("edgeway_results_total", "Results published", ["status"])
-DEGRADED = Counter("edgeway_degraded_total", "Answers below the best", ["kind"])
 OPEN_JOINS = Gauge("edgeway_open_joins", "Requests waiting for their parts")
 ANSWER_S = Histogram("edgeway_answer_seconds", "From acceptance to the result", buckets=_LATENCY_S)
-SUBTASKS = Counter(
-    "edgeway_subtasks_total", "Subtasks answered by a worker", ["capability", "side", "outcome"]
+SUBTASKS = Counter("edgeway_subtasks_total", "Subtasks answered by a worker", ["capability", "side"])
+BACKEND_FAULTS = Counter(
+    "edgeway_backend_faults_total", "Rows that a backend failed on", ["capability", "side"]
 )
 INFERENCE_S = Histogram(
     "edgeway_inference_seconds", "Time in the model, per batch", ["capability"], buckets=_LATENCY_S
@@ -42,7 +38,6 @@ BATCH_ROWS = Histogram(
     "edgeway_batch_rows", "Rows per model call", ["capability"], buckets=(1, 2, 4, 8, 16, 32, 64, 128)
 )
 BREAKER = Gauge("edgeway_breaker_open", "1 where a capability's breaker is open", ["capability", "side"])
-LOOP_GAP_S = Gauge("edgeway_loop_gap_seconds", "The longest gap in the event loop of late")
 
 
 class _Counts(Collector):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from schemas.cards import Card, Offer
+from streams import metrics
 from streams.delivery import Clock, Lane
 from workers import figures
 from workers.backends import Answer, Backend
@@ -50,6 +51,10 @@ class Service:
             card.max_batch, card.max_wait_ms, limits.max_rows, limits.max_bytes
         )
         self._figures = figures.Figures()
+        self._inference_s = metrics.INFERENCE_S.labels(card.capability)
+        self._batch_rows = metrics.BATCH_ROWS.labels(card.capability)
+        self._answered = metrics.SUBTASKS.labels(card.capability, card.side)
+        self._failed = metrics.BACKEND_FAULTS.labels(card.capability, card.side)
         self._running: dict[int, tuple[float, int]] = {}
         self._runs = 0
         self._done: deque[Run] = deque()
@@ -221,4 +226,9 @@ class Service:
             faults = sum(1 for a in run.answers if a.error is not None and a.error.code in BACKEND_FAULTS)
             ended = time.monotonic() * 1000.0
             self._figures.add(figures.Run(ended, run.service_ms, len(run.works), faults))
+            self._inference_s.observe(run.service_ms / 1000.0)
+            self._batch_rows.observe(len(run.works))
+            if faults:
+                self._failed.inc(faults)
+        self._answered.inc(len(run.works))
         self._finish(self.backend.card, run)

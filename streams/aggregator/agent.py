@@ -9,6 +9,7 @@ from schemas.codec import decode
 from schemas.errors import Malformed
 from schemas.ids import MAX_ID_BYTES
 from schemas.messages import Checkpoint, Failure, JoinEvent, Partial, Plan
+from streams import metrics
 from streams.aggregator.effects import Effects, Place
 from streams.aggregator.limits import Counts, Limits
 from streams.aggregator.publisher import Publisher
@@ -181,5 +182,6 @@ class Aggregator:
             elif not join.is_over:
                 self.counts.degraded += 1
         for answer in effects.answers:
+            metrics.ANSWER_S.observe(max(0, now - answer.request.accepted) / 1000.0)
             outputs.extend(self._publisher.answer(answer, tenure.lane.partition))
         return outputs
