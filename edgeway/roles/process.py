@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 Step = Callable[[], Awaitable[None]]
 TICK_S = 0.05
+LEAST_STOP_S = 1.0
 
 
 @dataclass(slots=True)
@@ -130,13 +131,29 @@ class Process:
         log.info("%s is ready", self.name)
 
     async def stop(self) -> None:
-        """Stop polling, drain, commit, leave, flush."""
+        """Stop polling, drain, commit, leave, flush, within `stop_s` and a few seconds; also half started.
+
+        Each part is stopped, whatever the others do; failures are logged, since the process ends anyway.
+        """
         self.ready = False
-        budget = self.settings.stop_s
-        await self.host.stop(budget)
+        until = time.monotonic() + self.settings.stop_s
+
+        def left() -> float:
+            return max(LEAST_STOP_S, until - time.monotonic())
+
+        await self._in_time("the host", self.host.stop(self.settings.stop_s), left() + 10.0)
         for step in self.after:
-            await step()
-        await self.outlet.stop(budget)
+            await self._in_time("a role", step(), left() + 2.0)
+        await self._in_time("the outlet", self.outlet.stop(left()), left() + 5.0)
+
+    async def _in_time(self, what: str, work: Awaitable[None], limit_s: float) -> None:
+        try:
+            async with asyncio.timeout(limit_s):
+                await work
+        except TimeoutError:
+            log.error("%s: %s did not stop within %.0f s", self.name, what, limit_s)
+        except Exception:  # the parts are independent, and one that fails must not keep the others running
+            log.exception("%s: %s did not stop in order", self.name, what)
 
     async def _until_ready(self, inlet: Inlet) -> None:
         ready = asyncio.ensure_future(inlet.ready.wait())

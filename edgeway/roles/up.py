@@ -11,7 +11,7 @@ from edgeway.errors import EdgewayError
 from edgeway.roles.aggregator import add_aggregator
 from edgeway.roles.process import Process
 from edgeway.roles.router import add_router
-from edgeway.roles.run import serve
+from edgeway.roles.serving import serve
 from edgeway.roles.worker import add_worker, backends_of
 from edgeway.rules_of import rules_of
 from edgeway.topics_admin import apply_topics

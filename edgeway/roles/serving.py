@@ -1,0 +1,102 @@
+"""Serving: topics checked, signals heard, the door opened, everything stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Awaitable, Callable
+
+from edgeway.errors import Exit, KafkaUnreachable
+from edgeway.roles.door import Door, bound, door
+from edgeway.roles.process import Process
+from edgeway.topics_admin import require_topics
+from schemas.rules import Rules
+from schemas.topics import topics_for
+from streams.delivery import Stuck, TwinTookOver, Unavailable
+from streams.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+async def check_topics(settings: Settings, rules: Rules) -> None:
+    """Log what is odd about the topics.
+
+    Raises:
+        KafkaUnreachable, TopicsWrong: the role cannot work.
+    """
+    specs = topics_for(rules, settings.partitions)
+    for problem in await require_topics(settings, specs):
+        # The number of partitions is the operator's choice once the topics are there.
+        log.info("topics: %s", problem)
+
+
+async def serve(process: Process, announce: Callable[[], Awaitable[None]] | None = None) -> int:
+    """Start `process`, serve until a signal or a failure, stop it in order; the exit code."""
+    stop = hear_signals()
+    have = process.settings
+    http: Door | None = None
+    if have.port is not None:
+        http = Door(door(process.health, metrics=have.metrics), bound(have.host, have.port))
+        await http.start()
+    try:
+        await _until_stopped(process, stop, announce)
+    except Unavailable as error:
+        raise KafkaUnreachable(have.bootstrap, str(error)) from error
+    finally:
+        if http is not None:
+            await http.stop()
+    return Exit.OK
+
+
+async def _until_stopped(
+    process: Process, stop: asyncio.Event, announce: Callable[[], Awaitable[None]] | None
+) -> None:
+    try:
+        if await _started(process, stop):
+            if announce is not None:
+                await announce()
+            await process.host.wait(stop)
+        log.info("%s stops", process.name)
+    except (Stuck, TwinTookOver) as error:
+        log.error("%s ends: %s", process.name, error)
+        # Draining would wait for what hangs, and a twin's partitions are no longer ours.
+        _exit_now(Exit.FAILED)
+    finally:
+        await process.stop()
+
+
+async def _started(process: Process, stop: asyncio.Event) -> bool:
+    """Start `process`; False where it was told to stop before that was done."""
+    starting = asyncio.ensure_future(process.start())
+    stopped = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+        return starting.done()
+    finally:
+        stopped.cancel()
+        starting.cancel()
+        await asyncio.gather(starting, stopped, return_exceptions=True)
+
+
+def hear_signals() -> asyncio.Event:
+    """An event set by SIGINT or SIGTERM; a second signal ends the process at once, uncommitted."""
+    stop = asyncio.Event()
+
+    def hear() -> None:
+        if stop.is_set():
+            _exit_now(Exit.INTERRUPTED)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, hear)
+    return stop
+
+
+def _exit_now(code: int) -> None:
+    logging.shutdown()
+    os._exit(code)
