@@ -1,1 +1,6 @@
-"""Models, data and capability functions of the demo; nothing here imports the project's packages."""
+"""Models, data and capability functions of the demo; only `app` imports the project's packages."""
+
+import os
+
+# ONNX Runtime tells its maker of models and machine unless this is set before it is imported.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
