@@ -19,6 +19,7 @@ from streams.delivery import Batch, DeliveryError, Inlet, Runner
 
 log = logging.getLogger(__name__)
 
+FAUST_STOP_S = 5.0
 CHANNEL_BATCHES = 16
 """Batches that wait between an inlet and its agent; the windows bound their records and bytes."""
 
@@ -142,12 +143,24 @@ class Host:
             await asyncio.gather(stopped, crash, return_exceptions=True)
 
     async def stop(self, deadline_s: float) -> None:
-        """Drain and stop the inlets, then Faust: it cancels agents and drops what is queued."""
-        await asyncio.gather(*(inlet.stop(deadline_s) for inlet in self._inlets))
+        """Drain and stop the inlets, then Faust: it cancels agents and drops what is queued.
+
+        Everything is stopped, whatever fails; failures are logged, since the process ends anyway.
+        """
+        stops = (inlet.stop(deadline_s) for inlet in self._inlets)
+        for ended in await asyncio.gather(*stops, return_exceptions=True):
+            if isinstance(ended, BaseException):
+                log.error("an inlet did not stop in order: %s", ended, exc_info=ended)
         for task in self._running:
             task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
-        await asyncio.wait_for(self._app.stop(), 10.0)
+        # Not wait_for: Faust's stop swallows a cancellation while an agent does not end.
+        stopping = {*self._running, asyncio.ensure_future(self._app.stop())}
+        ended_now, late = await asyncio.wait(stopping, timeout=FAUST_STOP_S)
+        for future in ended_now:
+            if not future.cancelled() and (error := future.exception()) is not None:
+                log.debug("ended with %s", type(error).__name__, exc_info=error)
+        if late:
+            log.warning("%d agents or tasks did not end within %.0f s", len(late), FAUST_STOP_S)
 
     async def _watch_faust(self) -> None:
         # A dead service sets these flags and nothing else; the process would live on, silent.

@@ -12,10 +12,12 @@ from streams.delivery.errors import (
     Uncleared,
     Undeliverable,
 )
-from streams.delivery.inlet import Inlet, InletSettings
+from streams.delivery.inlet import Inlet
+from streams.delivery.isolation import Isolation
 from streams.delivery.lane import Lane
 from streams.delivery.outlet import Outlet
 from streams.delivery.records import Batch, Cleared, Committed, Header, Outgoing, Output, Place, Record
+from streams.delivery.settings import InletSettings
 from streams.delivery.window import Window
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "Header",
     "Inlet",
     "InletSettings",
+    "Isolation",
     "Lane",
     "NotOwner",
     "Outgoing",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
 from streams import metrics
 from streams.delivery.driver import Source
@@ -14,12 +13,11 @@ from streams.delivery.errors import NotOwner, Unavailable
 from streams.delivery.lane import Lane
 from streams.delivery.lease import Lease
 from streams.delivery.records import Committed, Place
-from streams.delivery.suspects import Note
-
-if TYPE_CHECKING:
-    from streams.delivery.inlet import InletSettings
+from streams.delivery.settings import InletSettings
 
 log = logging.getLogger(__name__)
+
+Offers = dict[Place, tuple[int, Committed]]
 
 
 class Committer:
@@ -38,25 +36,26 @@ class Committer:
 
         Raises:
             TwinTookOver: another process has our static id.
+            DeliveryError: the consumer ended for good.
         """
         proved = 0.0
         while True:
             await asyncio.sleep(self._settings.commit_every_s)
+            # Between a revocation and the next assignment nobody polls, and nothing else would say so.
+            self._source.check()
             due = time.monotonic() - proved >= self._settings.prove_every_s
             if await self.commit(force=due):
                 proved = time.monotonic()
 
     async def commit(self, *, force: bool = False) -> bool:
         """Commit what moved (with `force` everything). False where nothing was due or it was not taken."""
-        notes = {}
-        for place, lane in self._lanes.items():
-            offer = Committed(lane.window.watermark, lane.note().text())
-            if force or self._last.get(place) != (lane.epoch, offer):
-                notes[place] = (lane.epoch, offer)
-        if not notes:
-            return False
+
+        def moved() -> Offers:
+            offers = {place: _offer(lane) for place, lane in self._lanes.items()}
+            return {place: it for place, it in offers.items() if force or self._last.get(place) != it}
+
         try:
-            await self._send(notes)
+            return await self._send(moved)
         except NotOwner as error:
             # A rebalance is on its way; its callback drops what we hold.
             metrics.COMMITS.labels("not_owner").inc()
@@ -66,36 +65,47 @@ class Committer:
             metrics.COMMITS.labels("unavailable").inc()
             log.warning("%s: no commit: %s", self._settings.group, error)
             return False
-        return True
 
     async def mark(self, lane: Lane) -> None:
         """Commit the lane's note before records are handed out; retried while the lane lives."""
         while lane.alive:
-            offer = Committed(lane.window.watermark, lane.note().text())
             try:
-                await self._send({lane.place: (lane.epoch, offer)})
+                await self._send(lambda: {lane.place: _offer(lane)})
             except NotOwner:
                 # The revocation that follows cancels us.
                 await asyncio.sleep(self._settings.commit_every_s)
             except Unavailable as error:
                 log.warning("%s: no commit yet: %s", self._settings.group, error)
+                await asyncio.sleep(self._settings.commit_every_s)
             else:
                 return
 
-    async def hand_over(self, lanes: Sequence[Lane]) -> None:
-        """The last commit: a drained lane is handed over clean, another with an ordinary note.
+    async def hand_over(self, lanes: Sequence[Lane], wait_s: float) -> None:
+        """The last commit of `lanes`, by a process that lives: it accuses no record.
 
         Raises:
             NotOwner, Unavailable, TwinTookOver: it was not taken.
         """
-        notes = {}
-        for lane in lanes:
-            note = Note(clean=True) if lane.is_drained() else lane.note()
-            notes[lane.place] = (lane.epoch, Committed(lane.window.watermark, note.text()))
-        await self._send(notes)
 
-    async def _send(self, notes: Mapping[Place, tuple[int, Committed]]) -> None:
+        def parting() -> Offers:
+            return {
+                lane.place: (lane.epoch, Committed(lane.window.watermark, lane.parting_note().text()))
+                for lane in lanes
+                if lane.alive
+            }
+
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._send(parting)
+        except TimeoutError as error:
+            raise Unavailable(f"no answer to the last commit within {wait_s:g} s") from error
+
+    async def _send(self, offers: Callable[[], Offers]) -> bool:
         async with self._lock:
+            # Read under the lock: a note from before a hand-over would undo it.
+            notes = offers()
+            if not notes:
+                return False
             sent = time.monotonic()
             await self._source.commit(
                 {place: offer for place, (_, offer) in notes.items()}, self._settings.wait_s
@@ -103,3 +113,8 @@ class Committer:
             self.lease.prove(sent)
             self._last.update(notes)
             metrics.COMMITS.labels("ok").inc()
+            return True
+
+
+def _offer(lane: Lane) -> tuple[int, Committed]:
+    return lane.epoch, Committed(lane.window.watermark, lane.note().text())

@@ -33,6 +33,9 @@ class Source(Protocol):
             Unavailable: no answer within `wait_s`.
         """
 
+    def check(self) -> None:
+        """Raises what ended the consumer for good: a DeliveryError, TwinTookOver among them."""
+
     async def committed(self, places: Iterable[Place], wait_s: float) -> Mapping[Place, Committed]: ...
     async def ends(self, places: Iterable[Place], wait_s: float) -> Mapping[Place, int]: ...
     async def beginnings(self, places: Iterable[Place], wait_s: float) -> Mapping[Place, int]: ...
@@ -40,8 +43,7 @@ class Source(Protocol):
     def pause(self, places: Iterable[Place]) -> None: ...
     def resume(self, places: Iterable[Place]) -> None: ...
     async def leave(self) -> None:
-        """Give up a static membership for good: what an orderly scale-down of a slot says and aiokafka does
-        not."""
+        """Let the `stop` that follows give up a static membership for good, as an orderly scale-down does."""
 
     async def stop(self, wait_s: float) -> None: ...
 

@@ -31,8 +31,8 @@ class Undeliverable(DeliveryError):
 
 
 class Uncleared(DeliveryError):
-    """A record for a `cloud.*` topic without a clearance for exactly its value. A bug, never a state: it
-    ends the process."""
+    """A record for a `cloud.*` topic without a clearance for exactly its value: a bug of the agent. Nothing
+    of its settlement is written, and the record that caused it fails."""
 
 
 class Stuck(DeliveryError):

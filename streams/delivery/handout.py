@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 from schemas.messages import Failure
 from streams.delivery.committer import Committer
+from streams.delivery.isolation import Isolation
 from streams.delivery.lane import Lane
-from streams.delivery.quarantine import Quarantine
 from streams.delivery.records import Batch, Record
 
 POLL_S = 0.002
@@ -19,11 +19,11 @@ class Handout:
     """Gives records to the agent, and writes the notes that find a killer."""
 
     def __init__(
-        self, deliver: Callable[[Batch], Awaitable[None]], committer: Committer, quarantine: Quarantine
+        self, deliver: Callable[[Batch], Awaitable[None]], committer: Committer, isolation: Isolation
     ) -> None:
         self._deliver = deliver
         self._committer = committer
-        self._quarantine = quarantine
+        self._isolation = isolation
 
     async def give(self, lane: Lane, records: list[Record]) -> None:
         """Hand out `records` of `lane`, which took them already."""
@@ -34,7 +34,7 @@ class Handout:
         # What a process before us handled without dying is no suspect.
         known = [record for record in records if not lane.careful or record.offset < lane.suspect]
         if known:
-            await self._quarantine.passed()
+            await self._isolation.opened()
             await self._hand(lane, known)
         suspects = records[len(known) :]
         for record in suspects:
@@ -51,16 +51,16 @@ class Handout:
             lane.fail(
                 record, Failure(code="killed_its_process", message="its handler ended the process each time")
             )
-            await self._until(lane, lambda: lane.is_drained())
+            await self._until(lane, lane.is_drained)
             return
-        async with self._quarantine.alone():
+        async with self._isolation.alone():
             # What dies must die of this record and of no other, or an innocent one would be condemned.
-            await self._until(lane, lambda: not self._quarantine.is_busy())
+            await self._until(lane, lambda: not self._isolation.is_busy())
             lane.alone = record.offset
             try:
                 await self._committer.mark(lane)
                 await self._hand(lane, [record])
-                await self._until(lane, lambda: lane.is_drained())
+                await self._until(lane, lane.is_drained)
             finally:
                 lane.alone = -1
 

@@ -6,51 +6,35 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from streams import metrics
 from streams.delivery.agent import Agent
 from streams.delivery.clock import BrokerClock
 from streams.delivery.committer import Committer
 from streams.delivery.driver import Source
-from streams.delivery.errors import DeliveryError, NotOwner, Unavailable
+from streams.delivery.errors import DeliveryError, NotOwner, TwinTookOver, Unavailable
 from streams.delivery.handout import Handout
 from streams.delivery.isolation import Isolation
 from streams.delivery.lane import Lane
+from streams.delivery.opening import Opening, openings
 from streams.delivery.outlet import Outlet
 from streams.delivery.records import Batch, Place, Record
-from streams.delivery.suspects import parse, suspicion
+from streams.delivery.settings import InletSettings
 
 log = logging.getLogger(__name__)
 
 Deliver = Callable[[Batch], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class InletSettings:
-    """Bounds and times. `pausing` is off for `joins` alone: what closes a join stands behind what opens
-    it."""
-
-    group: str
-    session_s: float = 6.0
-    batch_records: int = 500
-    window_records: int = 2000
-    window_bytes: int = 64 * 1024 * 1024
-    pausing: bool = True
-    commit_every_s: float = 0.2
-    prove_every_s: float = 1.0
-    drain_s: float = 3.0
-    wait_s: float = 5.0
-    poll_s: float = 0.2
-    leave: bool = False
+PAUSED_POLL_S = 0.02
+LEAST_S = 1.0
+"""What a stop spends on its last commit and on leaving even where its deadline has passed."""
 
 
 class Inlet:
     """Polls, hands out, pauses, commits, and gives up partitions in order.
 
     `deliver` hands one batch to the agent's runner and may wait (a bounded channel). `failed` ends with the
-    reason when
-    the inlet cannot go on; the process must then end. `isolation` is shared by all inlets of a process.
+    reason when the inlet cannot go on; the process must then end. `isolation` is shared by all inlets of a
+    process. `lost` counts records that were deleted before they were done.
     """
 
     def __init__(
@@ -68,6 +52,7 @@ class Inlet:
         self._clock = clock
         self.settings = settings
         self.lanes: dict[Place, Lane] = {}
+        self.lost = 0
         self._retired = 0
         self._epoch = 0
         self._poll: asyncio.Task[None] | None = None
@@ -100,16 +85,21 @@ class Inlet:
         """Stop polling, drain within the deadline, commit, leave."""
         self._stopping = True
         until = time.monotonic() + deadline_s
+
+        def left() -> float:
+            return max(LEAST_S, until - time.monotonic())
+
         await self._halt()
-        await self._drain(list(self.lanes.values()), deadline_s)
+        try:
+            await self._let_go(deadline_s, left)
+        except DeliveryError as error:
+            self._fail(error)
         if self._commits is not None:
             self._commits.cancel()
             await asyncio.gather(self._commits, return_exceptions=True)
-        await self._hand_over(list(self.lanes.values()))
-        self._retire()
-        if self.settings.leave:
+        if self.settings.leave and not self.failed.done():
             await self._source.leave()
-        await self._source.stop(max(1.0, until - time.monotonic()))
+        await self._source.stop(left())
 
     async def revoked(self, places: frozenset[Place]) -> None:
         """The group rebalances (eagerly: all partitions go)."""
@@ -117,12 +107,12 @@ class Inlet:
         # callback.
         try:
             await self._halt()
-            if self._stopping:
-                return
-            lanes = list(self.lanes.values())
-            await self._drain(lanes, self.settings.drain_s)
-            await self._hand_over(lanes)
-            self._retire()
+            self._source.check()
+            await self._let_go(self.settings.drain_s, lambda: self.settings.wait_s)
+        except TwinTookOver as error:
+            self._fail(error)
+            # To return is to join again, which would throw the twin out. The source's `stop` cancels this.
+            await asyncio.Event().wait()
         except Exception as error:  # noqa: BLE001 - the client swallows what a listener raises
             self._fail(error)
 
@@ -137,61 +127,39 @@ class Inlet:
         self._opening.add_done_callback(self._ended)
 
     async def _open(self, places: frozenset[Place], epoch: int) -> None:
-        lanes = [] if not places else await self._new_lanes(places, epoch)
+        found = await openings(self._source, places, self.settings.group, self.settings.wait_s)
         if epoch != self._epoch or self._stopping:
             return
-        for lane in lanes:
-            self.lanes[lane.place] = lane
-            self._source.seek(lane.place, lane.start)
-            self._agent.assigned(lane)
-        log.info("%s: %d partitions in epoch %d", self.settings.group, len(lanes), epoch)
+        for opening in found:
+            self._add_lane(opening, epoch)
+        log.info("%s: %d partitions in epoch %d", self.settings.group, len(found), epoch)
         self.ready.set()
         self._poll = asyncio.create_task(self._poll_loop(epoch))
         self._poll.add_done_callback(self._ended)
 
-    async def _new_lanes(self, places: frozenset[Place], epoch: int) -> list[Lane]:
-        wait = self.settings.wait_s
-        while True:
-            try:
-                committed, ends, beginnings = await asyncio.gather(
-                    self._source.committed(places, wait),
-                    self._source.ends(places, wait),
-                    self._source.beginnings(places, wait),
-                )
-                break
-            except (Unavailable, NotOwner) as error:
-                log.warning("%s: cannot read the committed offsets yet: %s", self.settings.group, error)
-                await asyncio.sleep(0.3)
-        lanes = []
-        for place in sorted(places):
-            offset, text = committed[place]
-            start = max(offset, beginnings[place])
-            if 0 <= offset < beginnings[place]:
-                metrics.LOST_WORK.labels(place.topic).inc(beginnings[place] - offset)
-                log.error(
-                    "%s/%d: %d records were deleted before they were done; retention is too short for the lag",
-                    place.topic,
-                    place.partition,
-                    beginnings[place] - offset,
-                )
-            lanes.append(
-                Lane(
-                    place,
-                    epoch,
-                    start,
-                    ends[place],
-                    self._outlet,
-                    group=self.settings.group,
-                    refuse=self._agent.refuse,
-                    suspicion=suspicion(parse(text), start),
-                )
-            )
-        return lanes
+    def _add_lane(self, opening: Opening, epoch: int) -> None:
+        lane = Lane(
+            opening.place,
+            epoch,
+            opening.start,
+            opening.end,
+            self._outlet,
+            group=self.settings.group,
+            refuse=self._agent.refuse,
+            suspicion=opening.suspicion,
+        )
+        self.lost += opening.lost
+        self.lanes[lane.place] = lane
+        self._source.seek(lane.place, lane.start)
+        self._agent.assigned(lane)
 
     async def _poll_loop(self, epoch: int) -> None:
         assert self._handout is not None
         while epoch == self._epoch and not self._stopping:
-            found = await self._source.poll(self.settings.poll_s, self.settings.batch_records)
+            # A paused lane drains in ms, and its records can only come by a poll that begins after that.
+            paused = any(lane.paused for lane in self.lanes.values())
+            wait = min(PAUSED_POLL_S, self.settings.poll_s) if paused else self.settings.poll_s
+            found = await self._source.poll(wait, self.settings.batch_records)
             for place, records in found.items():
                 lane = self.lanes.get(place)
                 if lane is not None and lane.epoch == epoch:
@@ -236,30 +204,32 @@ class Inlet:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._opening = self._poll = None
 
-    async def _drain(self, lanes: Sequence[Lane], budget_s: float) -> None:
+    async def _let_go(self, budget_s: float, commit_s: Callable[[], float]) -> None:
+        """Wait for what is in hand, commit for the last time, and end the lanes."""
         until = time.monotonic() + budget_s
-        while not all(lane.is_drained() for lane in lanes) and time.monotonic() < until:  # noqa: ASYNC110
+        lanes = list(self.lanes.values())
+        # A revocation may let the lanes go while a stop waits for them.
+        while _in_hand(lanes) and time.monotonic() < until:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
-
-    async def _hand_over(self, lanes: Sequence[Lane]) -> None:
-        """The last commit of these lanes; also the proof that they were still ours."""
-        if not lanes:
-            return
         try:
-            await self.committer.hand_over(lanes)
+            await self.committer.hand_over(lanes, commit_s())
         except (NotOwner, Unavailable) as error:
             log.info(
                 "%s: the last commit was not taken (%s); the next owner repeats what it held",
                 self.settings.group,
                 error,
             )
+        finally:
+            for lane in lanes:
+                if lane.alive:
+                    self._retire(lane)
 
-    def _retire(self) -> None:
-        for lane in self.lanes.values():
-            lane.alive = False
-            self._retired += lane.finished
-            self._agent.revoked(lane)
-        self.lanes.clear()
+    def _retire(self, lane: Lane) -> None:
+        lane.alive = False
+        self._retired += lane.finished
+        self._agent.revoked(lane)
+        if self.lanes.get(lane.place) is lane:
+            del self.lanes[lane.place]
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
@@ -270,3 +240,7 @@ class Inlet:
             self.failed.set_exception(error or DeliveryError("the inlet ended"))
             # Read once, so that a process that ends for another reason does not warn about it.
             self.failed.exception()
+
+
+def _in_hand(lanes: Sequence[Lane]) -> bool:
+    return any(lane.alive and not lane.is_drained() for lane in lanes)

@@ -16,17 +16,15 @@ from streams.delivery.window import Window
 log = logging.getLogger(__name__)
 
 Refuse = Callable[[Record, Failure], Sequence[Output]]
-
-
 _UNSUSPECTED = Suspicion()
 
 
 class Lane:
     """Settles records: writes what they caused, and finishes their offsets when that is acknowledged.
 
-    `start` is the committed watermark at assignment, `end` the log's end then. Once revoked, `alive` is
-    False and every call
-    does nothing: work of an old epoch finishes silently.
+    `start` is the committed watermark at assignment, `end` the log's end then; from `suspect` on nobody is
+    known to have handled the records. Once revoked, `alive` is False and every call does nothing: work of an
+    old epoch finishes silently.
     """
 
     def __init__(
@@ -48,6 +46,7 @@ class Lane:
         self.alive = True
         self.window = Window(start)
         self.suspicion = suspicion
+        self.suspect = max(start, suspicion.frontier)
         self.careful = suspicion.alone or suspicion.guilty >= 0
         self.handed_out = False
         self.given = start - 1
@@ -81,8 +80,8 @@ class Lane:
             return
         offsets = tuple(offsets)
         if outputs:
-            self.writing += 1
             self._outlet.post(outputs, lambda: self._written(offsets))
+            self.writing += 1
         else:
             self._finish(offsets)
 
@@ -102,21 +101,43 @@ class Lane:
         metrics.DEAD_LETTERS.labels(self.topic, failure.code).inc()
         log.warning("%s/%d offset %d is dead-lettered: %s", *self.place, record.offset, failure.code)
         letter = dead_letter(record, failure, group=self._group, attempt=self.suspicion.unclean + 1)
-        self.settle((record.offset,), [letter, *self._refuse(record, failure)])
+        self.settle((record.offset,), [letter, *self._answer(record, failure)])
 
     def is_drained(self) -> bool:
-        """Whether nothing is in hand: every record is handled and every write acknowledged."""
-        return self.writing == 0 and self.window.frontier == self.window.next
+        """Whether nothing is in hand: every record handed out is handled and every write acknowledged."""
+        return self.writing == 0 and not self.is_busy()
 
     def is_busy(self) -> bool:
         """Whether a record that was handed out is not handled yet."""
         return self.window.frontier <= self.given
 
     def note(self) -> Note:
-        """The note of a commit that is no hand-over."""
-        stands = self.careful or self.window.frontier == self.start
-        unclean = self.suspicion.unclean if self.handed_out and stands else 0
-        return Note(frontier=self.window.frontier, unclean=unclean, alone=self.alone)
+        """The note of a commit: an end of the process from now on counts against what is handed out."""
+        if not self.handed_out:
+            return self.parting_note()
+        unclean = self.suspicion.unclean if self._suspicion_stands() else 0
+        alone = self.alone if self.alone >= 0 else self._condemned()
+        return Note(max(self.window.frontier, self.suspect), unclean, alone)
+
+    def parting_note(self) -> Note:
+        """The note of a hand-over by a living process: it accuses nobody, and keeps what it was told."""
+        if not self.suspicion.unclean or not self._suspicion_stands():
+            return Note(clean=True)
+        return Note(max(self.window.frontier, self.suspect), self.suspicion.unclean - 1, self._condemned())
+
+    def _suspicion_stands(self) -> bool:
+        return self.careful or self.window.frontier <= self.suspect
+
+    def _condemned(self) -> int:
+        guilty = self.suspicion.guilty
+        return guilty if self.window.frontier <= guilty else -1
+
+    def _answer(self, record: Record, failure: Failure) -> Sequence[Output]:
+        try:
+            return self._refuse(record, failure)
+        except Exception:  # user code; without this the record would end every process that condemns it
+            log.exception("%s/%d offset %d: no error answer could be made", *self.place, record.offset)
+            return ()
 
     def _written(self, offsets: tuple[int, ...]) -> None:
         self.writing -= 1

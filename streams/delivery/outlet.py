@@ -1,13 +1,12 @@
-"""The outlet: every write of a role goes through here, and nothing counts as written before it is
-acknowledged."""
+"""The outlet: every write of a role goes here, and nothing counts as written before it is acknowledged."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 
 from schemas.topics import is_cloud, partition_for
@@ -15,42 +14,26 @@ from streams import metrics
 from streams.delivery.clock import BrokerClock
 from streams.delivery.driver import Sink
 from streams.delivery.errors import DeliveryError, Unavailable, Uncleared, Undeliverable
+from streams.delivery.partitions import Partitions
 from streams.delivery.records import Cleared, Outgoing, Output, Place
+from streams.delivery.tickets import Queue, Ticket
 
 log = logging.getLogger(__name__)
 
 MOST_A_BATCH = 2000
+LEAST_PAUSE_S = 0.05
+MOST_PAUSE_S = 2.0
 
 Substitute = Callable[[Outgoing, Undeliverable], Sequence[Output]]
 """What is written instead of a record that will never be accepted (for a subtask: an error partial)."""
 
 
-@dataclass(slots=True)
-class Ticket:
-    """The writes of one settlement: `done` is called once, when all of them are acknowledged."""
-
-    waiting: int
-    done: Callable[[], None]
-
-    def acknowledge(self) -> None:
-        self.waiting -= 1
-        if self.waiting == 0:
-            self.done()
-
-
-@dataclass(slots=True)
-class _Queue:
-    items: deque[tuple[Outgoing, Ticket]] = field(default_factory=deque)
-    sending: bool = False
-
-
 class Outlet:
-    """Writes records, batched per partition behind the request in flight, and calls back when they are
-    acknowledged.
+    """Writes records, batched per partition behind the request in flight; calls back on acknowledgement.
 
     A silence is an unknown outcome: the producer is replaced and the same records are written again. A
-    record that will
-    never be accepted is replaced by what `substitute` gives.
+    record that will never be accepted is replaced by what `substitute` gives. The records of a partition are
+    written in the order in which they were posted.
     """
 
     def __init__(
@@ -65,8 +48,9 @@ class Outlet:
         self._clock = clock
         self._timeout = send_timeout_s
         self._substitute = substitute
-        self._counts: dict[str, int] = {}
-        self._queues: dict[Place, _Queue] = {}
+        self._partitions = Partitions(sink, send_timeout_s)
+        self._waiting: dict[str, list[tuple[Outgoing, Ticket]]] = {}
+        self._queues: dict[Place, Queue] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._replacing = asyncio.Lock()
         self._generation = 0
@@ -80,16 +64,18 @@ class Outlet:
 
     async def stop(self, wait_s: float) -> None:
         """Flush for at most `wait_s`, then let go; what is still open was never finished and comes again."""
+        until = time.monotonic() + wait_s
         await self.flush(wait_s)
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._sink.stop(wait_s)
+        await self._sink.stop(max(1.0, until - time.monotonic()))
 
     async def flush(self, wait_s: float) -> bool:
         """Wait until everything posted is acknowledged; False where `wait_s` was not enough."""
         try:
-            await asyncio.wait_for(self._idle.wait(), wait_s)
+            async with asyncio.timeout(wait_s):
+                await self._idle.wait()
         except TimeoutError:
             return False
         return True
@@ -99,15 +85,16 @@ class Outlet:
         in here.
 
         Raises:
-            Uncleared: a record for `cloud.*` without a clearance for its value.
+            Uncleared: a record for `cloud.*` without a clearance for its value; then nothing is written.
         """
-        ticket = Ticket(len(outputs), done)
-        for output in outputs:
-            if isinstance(output, Cleared):
-                self._post_cloud(output, ticket)
-            else:
-                self._post_open(output, ticket)
-        if not outputs:
+        records = [
+            self._post_cloud(output) if isinstance(output, Cleared) else self._post_open(output)
+            for output in outputs
+        ]
+        ticket = Ticket(len(records), done)
+        for record in records:
+            self._enqueue(record, ticket)
+        if not records:
             done()
 
     async def send(self, *outputs: Output, wait_s: float | None = None) -> None:
@@ -130,89 +117,91 @@ class Outlet:
                 f"no acknowledgement from Kafka within {wait_s or self._timeout:g} s"
             ) from error
 
-    def _post_open(self, record: Outgoing, ticket: Ticket) -> None:
+    def _post_open(self, record: Outgoing) -> Outgoing:
         if is_cloud(record.topic):
             raise Uncleared(f"{record.topic}: a cloud topic takes cleared records only")
-        self._enqueue(record, ticket)
+        return record
 
-    def _post_cloud(self, cleared: Cleared, ticket: Ticket) -> None:
+    def _post_cloud(self, cleared: Cleared) -> Outgoing:
         # The one way into a cloud topic.
         record = cleared.record
         if not is_cloud(record.topic):
             raise Uncleared(f"{record.topic}: a clearance is for cloud topics")
         if not cleared.clearance.covers(record.value):
             raise Uncleared(f"{record.topic}: the clearance is for another payload")
-        self._enqueue(record, ticket)
+        return record
 
     def _enqueue(self, record: Outgoing, ticket: Ticket) -> None:
         self.pending += 1
         self._idle.clear()
-        count = self._counts.get(record.topic)
+        topic = record.topic
         if record.partition is not None:
-            self._queue(Place(record.topic, record.partition), record, ticket)
-        elif count:
-            self._queue(Place(record.topic, partition_for(record.key or b"", count)), record, ticket)
+            self._queue(Place(topic, record.partition), record, ticket)
+        elif topic in self._waiting:
+            self._waiting[topic].append((record, ticket))
+        elif count := self._partitions.known(topic):
+            self._queue(Place(topic, partition_for(record.key or b"", count)), record, ticket)
+            if self._partitions.is_stale(topic):
+                self._own(self._look_up(topic))
         else:
-            self._own(self._look_up(record, ticket))
+            self._waiting[topic] = [(record, ticket)]
+            self._own(self._look_up(topic))
 
     def _queue(self, place: Place, record: Outgoing, ticket: Ticket) -> None:
         queue = self._queues.get(place)
         if queue is None:
-            queue = self._queues[place] = _Queue()
+            queue = self._queues[place] = Queue()
         queue.items.append((record, ticket))
         if not queue.sending:
             queue.sending = True
             self._own(self._drain(place, queue))
 
-    async def _look_up(self, record: Outgoing, ticket: Ticket) -> None:
-        """Find out how many partitions a topic has, then queue."""
-        while True:
-            try:
-                count = await self._sink.partitions(record.topic, self._timeout)
-            except Unavailable:
-                await asyncio.sleep(0.5)
-                continue
-            break
-        if count == 0:
-            gone = Undeliverable(
-                "unknown_capability", f"topic {record.topic} does not exist; run `edgeway topics apply`"
-            )
-            self._give_up(record, ticket, gone)
-            return
-        self._counts[record.topic] = count
-        self._queue(Place(record.topic, partition_for(record.key or b"", count)), record, ticket)
+    async def _look_up(self, topic: str) -> None:
+        """Find out how many partitions a topic has, then queue what waits for that."""
+        count = await self._partitions.ask(topic)
+        for record, ticket in self._waiting.pop(topic, ()):
+            if count:
+                self._queue(Place(topic, partition_for(record.key or b"", count)), record, ticket)
+            else:
+                self._give_up(record, ticket, _missing(topic))
 
-    async def _drain(self, place: Place, queue: _Queue) -> None:
+    async def _drain(self, place: Place, queue: Queue) -> None:
         items = queue.items
+        most, pause = MOST_A_BATCH, LEAST_PAUSE_S
         while items:
             generation = self._generation
             # One slice a round: what comes meanwhile forms the next batch.
-            chunk = [record for record, _ in islice(items, MOST_A_BATCH)]
+            chunk = [record for record, _ in islice(items, most)]
             sent = self._clock.wall()
             try:
                 count, stamp = await self._sink.write(place, chunk, self._timeout)
             except Unavailable as error:
                 log.warning("%s: %s; writing again with a new producer", place.topic, error)
                 await self._replace(generation)
+                await self._drop_unless_there(place, items)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, MOST_PAUSE_S)
                 continue
             except Undeliverable as error:
-                self._isolate(place, items, len(chunk), error)
+                if len(chunk) == 1:
+                    self._give_up(*items.popleft(), error)
+                    most = MOST_A_BATCH
+                else:
+                    # One record is at fault: halve until it is found, in order, for nothing may overtake.
+                    most = (len(chunk) + 1) // 2
                 continue
             self._clock.observe(sent, self._clock.wall(), stamp)
+            most, pause = min(2 * most, MOST_A_BATCH), LEAST_PAUSE_S
             for _ in range(count):
                 self._acknowledged(items.popleft()[1])
         queue.sending = False
 
-    def _isolate(
-        self, place: Place, items: deque[tuple[Outgoing, Ticket]], tried: int, error: Undeliverable
-    ) -> None:
-        """One record of a refused batch is at fault: part the batch until it is found."""
-        if tried == 1:
-            record, ticket = items.popleft()
-            self._give_up(record, ticket, error)
+    async def _drop_unless_there(self, place: Place, items: deque[tuple[Outgoing, Ticket]]) -> None:
+        """A topic that was deleted is silent for ever, as a broker that is away."""
+        if await self._partitions.ask(place.topic) > place.partition:
             return
-        lone = _Queue(deque(items.popleft() for _ in range((tried + 1) // 2)), sending=True)
-        self._own(self._drain(place, lone))
+        while items:
+            self._give_up(*items.popleft(), _missing(f"{place.topic}/{place.partition}"))
 
     def _give_up(self, record: Outgoing, ticket: Ticket, error: Undeliverable) -> None:
         metrics.UNDELIVERABLE.labels(error.code).inc()
@@ -256,3 +245,7 @@ class Outlet:
         error = task.exception()
         if not self.failed.done():
             self.failed.set_exception(error if error is not None else DeliveryError("a writer ended"))
+
+
+def _missing(topic: str) -> Undeliverable:
+    return Undeliverable("unknown_capability", f"topic {topic} does not exist; run `edgeway topics apply`")

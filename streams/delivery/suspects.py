@@ -1,11 +1,10 @@
 """Suspects: a record that kills its process must not do so for ever. Pure.
 
 The commit carries a note. Ordinary progress writes the frontier; the first hand-out after an assignment
-counts how often
-the same frontier was assigned after an unclean end; a record handled alone is named before its handler sees
-it. Whoever is
-assigned a partition whose note names a record knows that this record was being handled, alone, when the
-process died.
+counts how often the same frontier was assigned after an unclean end; a record handled alone is named before
+its handler sees it. Whoever is assigned a partition whose note names a record knows that this record was
+being handled, alone, when the process died. A lane that is handed over by a living process, or whose records
+no agent has seen, accuses nobody: its note says what the lane itself was told.
 """
 
 from __future__ import annotations
@@ -16,13 +15,17 @@ ALONE_FROM = 2
 """From the second unclean assignment of the same frontier on, records are handled one by one."""
 
 
+_DIGITS = 19
+"""Of the largest offset."""
+
+
 @dataclass(frozen=True, slots=True)
 class Note:
     """What the metadata of a commit says.
 
-    `frontier`: first offset not handled; `unclean`: assignments of it after an unclean end; `alone`: the
-    offset handled
-    alone when the note was written; `clean`: written at an orderly hand-over.
+    `frontier`: first offset that no process has handled; `unclean`: assignments of it after an unclean end;
+    `alone`: the offset handled alone when the note was written; `clean`: no end of a process stands against
+    any record.
     """
 
     frontier: int = -1
@@ -31,7 +34,7 @@ class Note:
     clean: bool = False
 
     def text(self) -> str:
-        """At most 50 ASCII characters; a broker takes 4,096."""
+        """At most 70 ASCII characters; a broker takes 4,096."""
         if self.clean:
             return "clean"
         parts = [f"f{self.frontier}"]
@@ -47,8 +50,8 @@ def parse(text: str) -> Note:
     values: dict[str, int] = {}
     for part in text.split(";"):
         name, digits = part[:1], part[1:]
-        if name in ("f", "n", "a") and digits.isascii() and digits.isdigit():
-            values[name] = int(digits[:18])
+        if name in ("f", "n", "a") and digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS:
+            values[name] = int(digits)
     if "f" not in values:
         return Note(clean=True)
     return Note(frontier=values["f"], unclean=values.get("n", 0), alone=values.get("a", -1))
@@ -56,11 +59,12 @@ def parse(text: str) -> Note:
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """How a lane starts after its assignment: how often this start was tried, and the record found guilty
-    (-1: none)."""
+    """How a lane starts after its assignment: how often its first record that nobody has handled
+    (`frontier`) was tried, and the record found guilty (-1: none)."""
 
     unclean: int = 0
     guilty: int = -1
+    frontier: int = -1
 
     @property
     def alone(self) -> bool:
@@ -71,6 +75,6 @@ class Suspicion:
 def suspicion(note: Note, start: int) -> Suspicion:
     """What `note`, found at the assignment of a lane that starts at offset `start`, says."""
     if note.clean:
-        return Suspicion()
+        return Suspicion(frontier=start)
     guilty = note.alone if note.alone >= start else -1
-    return Suspicion(unclean=note.unclean + 1, guilty=guilty)
+    return Suspicion(unclean=note.unclean + 1, guilty=guilty, frontier=max(start, note.frontier))

@@ -33,8 +33,15 @@ async def within(wait_s: float, work: Awaitable[T], what: str) -> T:
         itself.
     """
     try:
-        return await asyncio.wait_for(work, wait_s)
+        # Not wait_for: before Python 3.12 it swallows a cancellation that comes together with the result.
+        async with asyncio.timeout(wait_s):
+            return await work
     except TimeoutError as error:
         raise Unavailable(f"{what}: no answer from Kafka within {wait_s:g} s") from error
-    except (kafka.KafkaConnectionError, kafka.NodeNotReadyError, kafka.KafkaTimeoutError) as error:
+    except kafka.KafkaError as error:
+        if isinstance(error, NOT_OWNER) or not (error.retriable or isinstance(error, _AWAY)):
+            raise
         raise Unavailable(f"{what}: {error or type(error).__name__}") from error
+
+
+_AWAY = (kafka.KafkaConnectionError, kafka.NodeNotReadyError, kafka.KafkaTimeoutError)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -14,6 +16,8 @@ from streams.delivery.errors import Unavailable
 from streams.delivery.records import Record
 
 WAIT_S = 10.0
+STOP_S = 5.0
+log = logging.getLogger(__name__)
 
 
 def _consumer(options: Options) -> Any:
@@ -25,6 +29,25 @@ def _consumer(options: Options) -> Any:
         fetch_max_wait_ms=500,
         metadata_max_age_ms=30_000,
     )
+
+
+@asynccontextmanager
+async def _started(options: Options) -> AsyncIterator[Any]:
+    """A consumer, stopped whatever happens: one whose start failed has open connections too.
+
+    Raises:
+        Unavailable: Kafka does not answer.
+    """
+    consumer = _consumer(options)
+    try:
+        await within(WAIT_S, consumer.start(), "connecting")
+        yield consumer
+    finally:
+        try:
+            async with asyncio.timeout(STOP_S):
+                await consumer.stop()
+        except TimeoutError:
+            log.warning("a reader did not stop within %g s", STOP_S)
 
 
 async def seek_to_time(
@@ -53,28 +76,30 @@ class AiokafkaReader:
         Raises:
             Unavailable: Kafka does not answer.
         """
-        consumer = _consumer(self._options)
         place = TopicPartition(topic, partition)
-        await within(WAIT_S, consumer.start(), "connecting")
-        try:
+        async with _started(self._options) as consumer:
             consumer.assign([place])
             end = (await seek_to_time(consumer, [place], since_ms))[place]
+            silent_since, last = time.monotonic(), -1
             # The position and not the last offset + 1: control records have offsets too.
-            while await within(WAIT_S, consumer.position(place), "reading a position") < end:
+            while (at := await within(WAIT_S, consumer.position(place), "reading a position")) < end:
+                if at != last:
+                    silent_since, last = time.monotonic(), at
+                elif time.monotonic() - silent_since > WAIT_S:
+                    # Without a leader every poll is empty, for ever.
+                    raise Unavailable(f"{topic}/{partition}: nothing could be read for {WAIT_S:g} s")
                 found = await within(
                     WAIT_S, consumer.getmany(place, timeout_ms=500, max_records=2000), "reading"
                 )
                 if records := found.get(place):
                     yield records
-        finally:
-            await asyncio.wait_for(consumer.stop(), WAIT_S)
 
 
 class Tail:
     """Follows all partitions of a topic without a group, from an append time on.
 
-    `take` gets every record; `reached` is told, in ms, how long ago the whole topic had been read: silence on the topic
-    and a reader that lags look alike otherwise.
+    `take` gets every record; `reached` is told, in ms, how long ago the whole topic had been read: silence
+    on the topic and a reader that lags look alike otherwise.
     """
 
     def __init__(
@@ -98,9 +123,7 @@ class Tail:
         Raises:
             Unavailable: the topic is missing, or Kafka did not answer at the start.
         """
-        consumer = _consumer(self._options)
-        await within(WAIT_S, consumer.start(), "connecting")
-        try:
+        async with _started(self._options) as consumer:
             places = await self._places(consumer)
             consumer.assign(places)
             ends = await seek_to_time(consumer, places, self._since)
@@ -113,8 +136,6 @@ class Tail:
                     self._tell_reached(consumer, places)
                 if not self.caught_up.is_set() and await self._is_at(consumer, ends):
                     self.caught_up.set()
-        finally:
-            await asyncio.wait_for(consumer.stop(), WAIT_S)
 
     def _tell_reached(self, consumer: Any, places: Sequence[TopicPartition]) -> None:
         # Only a fetch that was answered tells: without a broker every poll is empty too.

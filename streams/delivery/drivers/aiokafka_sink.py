@@ -61,14 +61,15 @@ class AiokafkaSink:
 
     async def partitions(self, topic: str, wait_s: float) -> int:
         # partitions_for() waits without limit for a topic that does not exist.
+        producer = self._started()
         try:
-            found = await within(wait_s, self._producer.client.fetch_all_metadata(), "asking for metadata")
+            found = await within(wait_s, producer.client.fetch_all_metadata(), "asking for metadata")
         except kafka.KafkaError as error:
             raise Unavailable(f"asking for metadata: {error}") from error
         return len(found.partitions_for_topic(topic) or ())
 
     async def write(self, place: Place, records: Sequence[Outgoing], wait_s: float) -> tuple[int, int]:
-        producer = self._producer
+        producer = self._started()
         batch = producer.create_batch()
         count = 0
         for record in records:
@@ -92,6 +93,11 @@ class AiokafkaSink:
             raise Unavailable(f"writing: {type(error).__name__}") from error
         return count, written.timestamp if written is not None else -1
 
+    def _started(self) -> Any:
+        if self._producer is None:
+            raise Unavailable("the producer is being replaced")
+        return self._producer
+
     async def replace(self) -> None:
         old, self._producer = self._producer, None
         if old is not None:
@@ -102,7 +108,8 @@ class AiokafkaSink:
         if self._producer is None:
             return
         try:
-            await asyncio.wait_for(self._producer.stop(), wait_s)
+            async with asyncio.timeout(wait_s):
+                await self._producer.stop()
         except TimeoutError:
             log.warning("the producer did not stop within %.1f s", wait_s)
 
@@ -112,7 +119,8 @@ async def _discard(producer: Any) -> None:
     accumulator = producer._message_accumulator
     accumulator.fail_all(kafka.ProducerClosed())
     try:
-        await asyncio.wait_for(producer.stop(), 2.0)
+        async with asyncio.timeout(2.0):
+            await producer.stop()
     except (TimeoutError, kafka.KafkaError) as error:
         log.warning("a broken producer did not stop: %s", type(error).__name__)
         await producer.client.close()

@@ -10,12 +10,12 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from aiokafka.protocol.group import LeaveGroupRequest
+from aiokafka.protocol.group import JoinGroupRequest
 from aiokafka.structs import OffsetAndMetadata
 
 from streams.delivery.driver import AssignmentListener
 from streams.delivery.drivers.aiokafka_client import NOT_OWNER, Options, within
-from streams.delivery.errors import NotOwner, TwinTookOver, Unavailable
+from streams.delivery.errors import DeliveryError, NotOwner, TwinTookOver, Unavailable
 from streams.delivery.records import Committed, Place, Record
 
 log = logging.getLogger(__name__)
@@ -25,6 +25,7 @@ class AiokafkaSource:
     """One consumer: no deserializers, no automatic commits, from the earliest record, one assignor.
 
     `slot` makes the member static. `fetch_wait_ms` bounds how long a broker keeps a fetch that finds nothing.
+    It is stopped once and not started again.
     """
 
     def __init__(
@@ -42,6 +43,8 @@ class AiokafkaSource:
     ) -> None:
         self._topics = list(topics)
         self._slot = slot
+        self._joined = False
+        self._twin = False
         self._consumer: Any = AIOKafkaConsumer(
             **options,
             group_id=group,
@@ -64,7 +67,7 @@ class AiokafkaSource:
         Raises:
             Unavailable: no broker answers.
         """
-        self._consumer.subscribe(self._topics, listener=_Listener(listener))
+        self._consumer.subscribe(self._topics, listener=_Listener(self, listener))
         await within(30.0, self._consumer.start(), "joining the group")
 
     async def poll(self, wait_s: float, most: int) -> Mapping[Place, Sequence[Record]]:
@@ -72,6 +75,12 @@ class AiokafkaSource:
         return {Place(*place): records for place, records in found.items()}
 
     async def commit(self, offsets: Mapping[Place, Committed], wait_s: float) -> None:
+        self.check()
+        coordinator = self._consumer._coordinator
+        member = (coordinator.member_id, coordinator.generation)
+        if self._is_out():
+            # Without a member id a commit passes as that of a tool, where the group is empty.
+            raise NotOwner("the group has put us out")
         wanted = {TopicPartition(*place): (offer.offset, offer.note) for place, offer in offsets.items()}
         try:
             await within(wait_s, self._consumer.commit(wanted), "committing")
@@ -79,12 +88,34 @@ class AiokafkaSource:
             cause = error.__cause__ or error.__context__ or error
             if self._slot is not None and isinstance(cause, kafka.UnknownMemberIdError):
                 # aiokafka's commits carry no instance id, so a twin does not fence us: the group just does
-                # not know us any
-                # more, and joining again would throw the twin out.
-                raise TwinTookOver(f"slot {self._slot} belongs to another process now") from error
+                # not know us any more, and joining again would throw the twin out.
+                self._twin = True
+                self.check()
             raise NotOwner(str(cause) or type(cause).__name__) from error
         except kafka.KafkaError as error:
             raise Unavailable(f"committing: {error or type(error).__name__}") from error
+        if member != (coordinator.member_id, coordinator.generation):
+            raise NotOwner("the group rebalanced while the commit was under way")
+
+    def check(self) -> None:
+        if self._twin:
+            raise TwinTookOver(f"slot {self._slot} belongs to another process now")
+        try:
+            self._consumer._coordinator.check_errors()
+        except kafka.KafkaError as error:
+            raise DeliveryError(f"the consumer ended: {error or type(error).__name__}") from error
+
+    def note_joined(self) -> None:
+        """The group gave us an assignment."""
+        self._joined = True
+
+    def note_twin(self) -> None:
+        """A static member that the group does not know any more has a twin, also where it holds nothing
+        that it could commit."""
+        self._twin = self._twin or (self._slot is not None and self._is_out())
+
+    def _is_out(self) -> bool:
+        return self._joined and self._consumer._coordinator.member_id == JoinGroupRequest.UNKNOWN_MEMBER_ID
 
     async def committed(self, places: Iterable[Place], wait_s: float) -> Mapping[Place, Committed]:
         wanted = [TopicPartition(*place) for place in places]
@@ -114,33 +145,36 @@ class AiokafkaSource:
         self._consumer.resume(*[TopicPartition(*place) for place in places])
 
     async def leave(self) -> None:
-        if self._slot is None:
-            return
-        coordinator = self._consumer._coordinator
-        request = LeaveGroupRequest(coordinator.group_id, coordinator.member_id)
-        try:
-            await within(2.0, coordinator._send_req(request), "leaving the group")
-        except (Unavailable, kafka.KafkaError) as error:
-            log.warning(
-                "the group was not told that slot %s leaves (%s); it waits for the session to end",
-                self._slot,
-                error,
-            )
+        # aiokafka's own stop then sends the LeaveGroup that it omits for static members. Sent from here, the
+        # next heartbeat would join again before the stop.
+        if (coordinator := self._consumer._coordinator) is not None:
+            coordinator._group_instance_id = None
 
     async def stop(self, wait_s: float) -> None:
         try:
             # stop() hangs where all brokers are down.
-            await asyncio.wait_for(self._consumer.stop(), wait_s)
+            async with asyncio.timeout(wait_s):
+                if self._twin:
+                    await self._never_join_again()
+                await self._consumer.stop()
         except TimeoutError:
             log.warning("the consumer did not stop within %.1f s", wait_s)
 
+    async def _never_join_again(self) -> None:
+        task = self._consumer._coordinator._coordination_task
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
-    def __init__(self, listener: AssignmentListener) -> None:
+    def __init__(self, source: AiokafkaSource, listener: AssignmentListener) -> None:
+        self._source = source
         self._listener = listener
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        self._source.note_twin()
         await self._listener.revoked(frozenset(Place(*tp) for tp in revoked))
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        self._source.note_joined()
         await self._listener.assigned(frozenset(Place(*tp) for tp in assigned))
