@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from schemas.messages import Message, Money, Part, Side
+from schemas.bounds import Money
+from schemas.messages import Message, Part, Side
 
 ModelType = Literal["onnx", "function", "openai", "open_inference", "http"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from schemas.bounds import MAX_MONEY
 from schemas.cards import Heartbeat
 from schemas.errors import Malformed
-from schemas.messages import MAX_MONEY, Checkpoint, Feedback, Message, Partial, Plan, Request, Result, Subtask
+from schemas.messages import Checkpoint, Feedback, Message, Partial, Plan, Request, Result, Subtask
 from schemas.values import INNER_DEPTH, check_value
 
 

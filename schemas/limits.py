@@ -26,7 +26,7 @@ FREE_JSON = 192 * 2**10
 JSON).
 """
 
-_SMALL, _NUMBER, _STRING, _LIST, _DICT, _ENTRY = 8, 40, 72, 72, 200, 80
+_SMALL, _NUMBER, _STRING, _LIST, _DICT, _ENTRY = 8, 40, 72, 72, 200, 60
 _TEXT = 5
 _JSON_LIST, _JSON_COMMA = 88, 42
 
@@ -54,8 +54,7 @@ class _Run(NamedTuple):
 def _runs() -> list[_Run | None]:
     table: list[_Run | None] = [None] * 256
     shapes: list[tuple[bytes, int, int]] = [
-        (rb"[\x00-\x7f\xc0-\xc3]", 1, _SMALL),
-        (rb"[\xe0-\xff]", 1, _NUMBER),
+        (rb"[\x00-\x7f\xa0\xc0-\xc3\xe0-\xff]", 1, _SMALL),
         (rb"[\xcc\xd0]", 2, _NUMBER),
         (rb"[\xcd\xd1]", 3, _NUMBER),
         (rb"[\xca\xce\xd2]", 5, _NUMBER),
@@ -70,6 +69,7 @@ def _runs() -> list[_Run | None]:
 
 
 _RUNS = _runs()
+_NEGATIVES = bytes(range(0xE0, 0x100))
 _LENGTHS = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
 _LENGTHS |= {0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
 
@@ -101,29 +101,42 @@ def msgpack_memory(raw: bytes, limit: int = MAX_MEMORY) -> int:
     end = len(raw)
     while at < end and total <= limit:
         lead = raw[at]
-        run = _RUNS[lead]
-        if run is not None:
-            matched = run.pattern.match(raw, at)
-            if matched is None:
-                break
-            total += (matched.end() - at) // run.width * run.price
-            at = matched.end()
+        if 0xA0 < lead < 0xC0:
+            total += _STRING + _TEXT * (lead & 31)
+            at += 1 + (lead & 31)
             continue
-        found = token(raw, at)
-        if lead < 0x90 or lead >= 0xDE:
-            total += _DICT + _ENTRY * min(found.children // 2, end)
-        elif lead < 0xA0 or lead >= 0xDC:
-            total += _LIST
-        else:
-            size = min(found.end, end) - found.start
-            total += _STRING + (size if 0xC4 <= lead <= 0xC6 else _TEXT * size)
-        at = found.end
+        run = _RUNS[lead]
+        if run is None:
+            found = token(raw, at)
+            total += _price(lead, found, end)
+            at = found.end
+            continue
+        matched = run.pattern.match(raw, at)
+        if matched is None:
+            break
+        count = (matched.end() - at) // run.width
+        total += count * run.price
+        if run.width == 1:
+            # Of the integers in one byte only those below -5 take memory of their own.
+            total += (_NUMBER - _SMALL) * (count - len(matched.group().translate(None, _NEGATIVES)))
+        at = matched.end()
     return total
+
+
+def _price(lead: int, found: Token, end: int) -> int:
+    """What a container, a text or bytes take; `end` is where the record ends."""
+    if lead < 0x90 or lead >= 0xDE:
+        return _DICT + _ENTRY * min(found.children // 2, end)
+    if lead < 0xA0 or lead >= 0xDC:
+        return _LIST
+    size = min(found.end, end) - found.start
+    return _STRING + (size if 0xC4 <= lead <= 0xC6 else _TEXT * size)
 
 
 def json_memory(raw: bytes, limit: int = MAX_MEMORY) -> int:
     """Bytes that `raw` takes once decoded, an upper bound; counting stops above `limit`."""
     total = 0
+    text = 1 if raw.isascii() and b"\\u" not in raw else _TEXT
     for chunk in _JSON_CHUNK.finditer(raw):
         bare = _JSON_STRING.sub(b'""', chunk.group())
         total += (
@@ -132,7 +145,7 @@ def json_memory(raw: bytes, limit: int = MAX_MEMORY) -> int:
             + _ENTRY * bare.count(b":")
             + _JSON_COMMA * bare.count(b",")
             + _STRING * (bare.count(b'"') // 2)
-            + _TEXT * max(0, chunk.end() - chunk.start() - len(bare))
+            + text * max(0, chunk.end() - chunk.start() - len(bare))
         )
         if total > limit:
             break
@@ -155,5 +168,6 @@ def check_size(raw: bytes, is_json: bool, limit: int = MAX_MEMORY) -> None:
     memory = json_memory(raw, limit) if is_json else msgpack_memory(raw, limit)
     if memory > limit:
         raise Malformed(
-            "record holds too many values; send numbers as raw bytes (little-endian float32) or by claim"
+            f"record holds too many values: they would take more than {limit >> 20} MB of memory;"
+            " send numbers as bytes (little-endian float32), or the whole by claim"
         )

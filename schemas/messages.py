@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from schemas.bounds import MAX_DEADLINE_MS as MAX_DEADLINE_MS
+from schemas.bounds import DeadlineMs, Money, Ratio, TaskName, Tenant, TopicName
 from schemas.errors import ErrorCode
 
 VERSION = 1
@@ -25,16 +27,6 @@ Trigger = Literal["first", "weak", "silent", "failed"]
 """What starts an attempt: at once; a confidence below the threshold; no answer after `slow_ms`; an error."""
 OnSlow = Literal["answer", "wait"]
 Format = Literal["msgpack", "json"]
-
-Ratio = Annotated[float, Meta(ge=0, le=1)]
-MAX_MONEY = 1e12
-Money = Annotated[float, Meta(ge=0, le=MAX_MONEY)]
-MAX_DEADLINE_MS = 600_000
-DeadlineMs = Annotated[int, Meta(ge=1, le=MAX_DEADLINE_MS)]
-Tenant = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$(?!\n)")]
-TaskName = Annotated[str, Meta(min_length=1, max_length=128)]
-TopicName = Annotated[str, Meta(min_length=1, max_length=249)]
-# Bounds are checked where bytes are decoded, in C; NaN is outside every bound.
 
 
 def _version() -> int:

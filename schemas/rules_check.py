@@ -7,7 +7,8 @@ from difflib import get_close_matches
 
 from schemas.errors import UnknownTopic
 from schemas.messages import Side
-from schemas.rules_file import Path, RulesText
+from schemas.places import Path
+from schemas.rules_file import RulesText
 from schemas.rules_structs import StepRule, TaskRule
 from schemas.topics import capability_topic
 

@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
 from schemas.errors import RulesError, UnknownTopic
+from schemas.places import Path, offset, show
 from schemas.rules_structs import DEFAULT_MERGE, MergeRule, RulesFile, StepRule, TaskRule, Weights
 from schemas.templates import TEMPLATES
 from schemas.topics import reply_topic
@@ -20,11 +20,9 @@ from schemas.values import check_value
 MAX_RULES_BYTES = 2**20
 """What a ConfigMap can carry."""
 
-Path = tuple[str | int, ...]
 S = TypeVar("S", bound=msgspec.Struct)
 
 _INHERITED = ("local_threshold", "slow_ms", "on_slow")
-_SPACE = re.compile(r"\s*")
 _PLACE = re.compile(r"(.*) - at `(?:key in )?\$(.*)`", re.DOTALL)
 _SEGMENT = re.compile(r"\.([A-Za-z_]+)|\[(\d+)\]")
 _UNKNOWN = re.compile(r"unknown field `(.*?)`", re.DOTALL)
@@ -71,7 +69,7 @@ class RulesText:
 
     def refuse(self, path: Path, why: str) -> NoReturn:
         """Raises the error at `path`, with its line."""
-        line = self.text.count("\n", 0, _offset(self.text, path)) + 1
+        line = self.text.count("\n", 0, offset(self.text, path)) + 1
         raise RulesError(f"rules: {show(path)} (line {line}): {why}")
 
     def convert(self, value: Any, kind: type[S], path: Path) -> S:
@@ -200,59 +198,6 @@ def _located(message: str) -> tuple[str, Path]:
         path.append(segment.group(1) if segment.group(1) else int(segment.group(2)))
         at = segment.end()
     return found.group(1), tuple(path)
-
-
-def show(path: Path) -> str:
-    """`path` as JSON path: `$.tasks.intent.steps[1]`."""
-    shown = "$"
-    for segment in path:
-        if isinstance(segment, int):
-            shown += f"[{segment}]"
-        else:
-            shown += (
-                f".{segment}"
-                if re.fullmatch(r"\w+", segment)
-                else f"[{json.dumps(segment, ensure_ascii=False)}]"
-            )
-    return shown
-
-
-def _offset(text: str, path: Path) -> int:
-    """Where the last part of `path` that the text has begins; `text` is valid JSON."""
-    at = _skip(text, 0)
-    for segment in path:
-        found = _child(text, at, segment)
-        if found is None:
-            return at
-        at = found
-    return at
-
-
-def _child(text: str, at: int, segment: str | int) -> int | None:
-    """Where the value of a key or index begins in the container at `at`."""
-    if text[at] not in "{[":
-        return None
-    is_map = text[at] == "{"
-    at = _skip(text, at + 1)
-    index = 0
-    while text[at] not in "}]":
-        key: str | int = index
-        if is_map:
-            key, at = scanstring(text, at + 1, True)
-            at = _skip(text, _skip(text, at) + 1)
-        if key == segment:
-            return at
-        _, at = json.JSONDecoder().raw_decode(text, at)
-        at = _skip(text, at)
-        if text[at] == ",":
-            at = _skip(text, at + 1)
-        index += 1
-    return None
-
-
-def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -268,5 +268,5 @@ def test_any_near_miss_is_rules_or_refused(value):
 
 @given(st.binary(max_size=100).filter(lambda raw: b"{" not in raw))
 def test_any_bytes_are_refused(raw):
-    with pytest.raises(RulesError, match="^rules: "):
+    with pytest.raises(RulesError, match=r"^rules: "):
         parse_rules(raw)
