@@ -163,8 +163,17 @@ class Inlet:
             for place, records in found.items():
                 lane = self.lanes.get(place)
                 if lane is not None and lane.epoch == epoch:
+                    await self._prove(lane)
                     await self._hand_out(lane, records)
             self._pause_and_resume()
+
+    async def _prove(self, lane: Lane) -> None:
+        """Wait for a fresh proof that the partitions are ours."""
+        # A process that was paused fetches on before it learns of its eviction: it answered again, for 15 s
+        # of pause, what another had answered meanwhile.
+        while lane.alive and not self.committer.lease.is_fresh(time.monotonic()):
+            if not await self.committer.commit(force=True):
+                await asyncio.sleep(self.settings.commit_every_s)
 
     async def _hand_out(self, lane: Lane, records: Sequence[Record]) -> None:
         assert self._handout is not None
