@@ -27,7 +27,10 @@ class Handout:
 
     async def give(self, lane: Lane, records: list[Record]) -> None:
         """Hand out `records` of `lane`, which took them already."""
-        if not lane.handed_out:
+        records = self._without_condemned(lane, records)
+        if not records:
+            return
+        if not lane.handed_out and records[-1].offset >= lane.suspect:
             # From now on an unclean end counts against this start.
             lane.handed_out = True
             await self._committer.mark(lane)
@@ -36,14 +39,10 @@ class Handout:
         if known:
             await self._isolation.opened()
             await self._hand(lane, known)
-        suspects = records[len(known) :]
-        for record in suspects:
+        for record in records[len(known) :]:
             await self._give_alone(lane, record)
             if record.offset + 1 >= lane.end:
                 lane.careful = False
-        if suspects:
-            # Until the next one is named, an end for any other reason must not accuse the last.
-            await self._committer.mark(lane)
 
     async def _give_alone(self, lane: Lane, record: Record) -> None:
         if record.offset == lane.suspicion.guilty:
@@ -52,6 +51,7 @@ class Handout:
                 record, Failure(code="killed_its_process", message="its handler ended the process each time")
             )
             await self._until(lane, lane.is_drained)
+            lane.condemned.add(record.offset)
             return
         async with self._isolation.alone():
             # What dies must die of this record and of no other, or an innocent one would be condemned.
@@ -63,6 +63,15 @@ class Handout:
                 await self._until(lane, lane.is_drained)
             finally:
                 lane.alone = -1
+            # Before any other record runs, of this lane or another: its deed must not accuse this one.
+            await self._committer.mark(lane)
+
+    def _without_condemned(self, lane: Lane, records: list[Record]) -> list[Record]:
+        if not lane.condemned:
+            return records
+        # Dead-lettered and answered by an owner before us.
+        lane.settle(record.offset for record in records if record.offset in lane.condemned)
+        return [record for record in records if lane.window.is_waiting(record.offset)]
 
     async def _hand(self, lane: Lane, records: list[Record]) -> None:
         before, lane.given = lane.given, records[-1].offset

@@ -48,6 +48,7 @@ class Lane:
         self.suspicion = suspicion
         self.suspect = max(start, suspicion.frontier)
         self.careful = suspicion.alone or suspicion.guilty >= 0
+        self.condemned = set(suspicion.condemned)
         self.handed_out = False
         self.given = start - 1
         self.alone = -1
@@ -116,19 +117,28 @@ class Lane:
         if not self.handed_out:
             return self.parting_note()
         unclean = self.suspicion.unclean if self._suspicion_stands() else 0
-        alone = self.alone if self.alone >= 0 else self._condemned()
-        return Note(max(self.window.frontier, self.suspect), unclean, alone)
+        alone = self.alone if self.alone >= 0 else self._guilty()
+        return Note(
+            max(self.window.frontier, self.suspect), unclean, alone, condemned=self._still_condemned()
+        )
 
     def parting_note(self) -> Note:
         """The note of a hand-over by a living process: it accuses nobody, and keeps what it was told."""
+        condemned = self._still_condemned()
         if not self.suspicion.unclean or not self._suspicion_stands():
-            return Note(clean=True)
-        return Note(max(self.window.frontier, self.suspect), self.suspicion.unclean - 1, self._condemned())
+            return Note(clean=True, condemned=condemned)
+        frontier = max(self.window.frontier, self.suspect)
+        return Note(frontier, self.suspicion.unclean - 1, self._guilty(), condemned=condemned)
 
     def _suspicion_stands(self) -> bool:
         return self.careful or self.window.frontier <= self.suspect
 
-    def _condemned(self) -> int:
+    def _still_condemned(self) -> tuple[int, ...]:
+        # Behind a join that stays open a condemned record is read again by each owner.
+        watermark = self.window.watermark if self.condemned else 0
+        return tuple(sorted(offset for offset in self.condemned if offset >= watermark))
+
+    def _guilty(self) -> int:
         guilty = self.suspicion.guilty
         return guilty if self.window.frontier <= guilty else -1
 
