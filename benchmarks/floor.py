@@ -22,6 +22,8 @@ import onnxruntime as ort
 import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from benchmarks.shapes import Templates
+
 MODEL = Path(__file__).resolve().parents[1] / "examples/demo/models/crayfish/1/model.onnx"
 REQUESTS, WORK, JOINS, RESULTS = "floor-requests", "floor-work", "floor-joins", "floor-results"
 TOPICS = (REQUESTS, WORK, JOINS, RESULTS)
@@ -30,24 +32,6 @@ PIXELS = 784 * 4
 STEP = b"/classify/local/0"
 MOST_IN_HAND = 12_000
 COMMIT_S = 0.2
-
-
-class Template(msgspec.Struct):
-    """A real record of Edgeway: what the floor writes in its place."""
-
-    value: bytes
-    headers: list[tuple[str, bytes]]
-
-
-class Templates(msgspec.Struct):
-    """`request_pixels` and `subtask_pixels` are where the image starts in those records."""
-
-    plan: Template
-    subtask: Template
-    partial: Template
-    result: Template
-    request_pixels: int
-    subtask_pixels: int
 
 
 class Out(NamedTuple):

@@ -12,6 +12,7 @@ import msgspec
 from benchmarks import floor
 from benchmarks.load import Load, Sent
 from benchmarks.processes import ROOT, Failed, Role
+from benchmarks.shapes import Template, Templates
 from schemas import codec, topics
 from schemas.messages import Result
 
@@ -87,9 +88,9 @@ async def templates(load: Load, sent: Sequence[Sent]) -> bytes:
     found = [plans, subtasks, partials, answers]
     if not all(found):
         raise Failed(f"the log has {[len(each) for each in found]} plans, subtasks, partials and results")
-    plan, subtask, partial, result = (floor.Template(each[0].value, list(each[0].headers)) for each in found)
+    plan, subtask, partial, result = (Template(each[0].value, list(each[0].headers)) for each in found)
     image = _image(request.value)
-    made = floor.Templates(
+    made = Templates(
         plan=plan,
         subtask=subtask,
         partial=partial,

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Awaitable, Callable
 
 from edgeway.errors import Exit, KafkaUnreachable
+from edgeway.roles import collector
 from edgeway.roles.door import Door, bound, door
 from edgeway.roles.process import Process
 from edgeway.topics_admin import require_topics
@@ -55,6 +56,7 @@ async def _until_stopped(
 ) -> None:
     try:
         if await _started(process, stop):
+            collector.settle()
             if announce is not None:
                 await announce()
             await process.host.wait(stop)
