@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="long-open: how long the one request stays open")
     parser.add_argument("--seed", type=int, help="of what is random")
     parser.add_argument("--json", type=Path, metavar="FILE", help="the report, also to this file")
-    parser.add_argument("--folder", type=Path, help="for logs and data, kept; without it a temporary one")
+    parser.add_argument("--folder", type=Path, help="for the roles' logs, kept; without it a temporary one")
     args = parser.parse_args()
     logging.getLogger("aiokafka").setLevel("CRITICAL")
     entry = SCENARIOS[args.scenario]

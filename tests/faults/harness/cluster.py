@@ -74,7 +74,7 @@ class Cluster:
 async def cluster(folder: Path, *, brokers: int = 1) -> AsyncIterator[Cluster]:
     """A Kafka with the topics of the faults' rules; all processes end with it."""
     folder.mkdir(parents=True, exist_ok=True)
-    async with EmbeddedKafka(BrokerSettings(brokers=brokers, data=folder / "kafka")) as kafka:
+    async with EmbeddedKafka(BrokerSettings(brokers=brokers)) as kafka:
         replication = 3 if brokers == 3 else 1
         settings = Settings(
             kafka=kafka.bootstrap, rules=RULES, partitions=PARTITIONS, replication=replication

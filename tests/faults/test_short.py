@@ -1,0 +1,21 @@
+"""Every kind of fault in small: what `make test` runs. `tests/faults/test_full.py` has them all, in full."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.faults.harness.scenarios import SCENARIOS
+
+pytestmark = [pytest.mark.faults, pytest.mark.integration, pytest.mark.timeout(240)]
+
+SHORT = ("plain-json", "odd-records", "killer", "no-workers", "members", "broker", "kills")
+
+
+@pytest.mark.parametrize("name", SHORT)
+async def test_short(name: str, tmp_path: Path) -> None:
+    entry = SCENARIOS[name]
+    report = await entry.run(tmp_path, entry.short)
+    assert not report.wrong, json.dumps(report.as_dict(), indent=2)
