@@ -22,6 +22,8 @@ MAX_RULES_BYTES = 2**20
 
 S = TypeVar("S", bound=msgspec.Struct)
 
+_OWN = tuple(name for name in RulesFile.__struct_fields__ if name != "tasks")
+"""The keys beside the tasks."""
 _INHERITED = ("local_threshold", "slow_ms", "on_slow")
 _PLACE = re.compile(r"(.*) - at `(?:key in )?\$(.*)`", re.DOTALL)
 _SEGMENT = re.compile(r"\.([A-Za-z_]+)|\[(\d+)\]")
@@ -101,16 +103,11 @@ class RulesText:
 def tasks_of(text: RulesText) -> tuple[RulesFile, dict[str, TaskRule]]:
     """The file's own keys, and its tasks with templates, default steps and inherited settings filled in."""
     said = text.said
-    named = (
-        said["tasks"]
-        if not text.flat
-        else {k: v for k, v in said.items() if k not in ("reply_topics", "builtin")}
-    )
+    named = said["tasks"] if not text.flat else {k: v for k, v in said.items() if k not in _OWN}
     if not isinstance(named, dict):
         text.refuse(("tasks",), "not an object; write NAME: {...} for each task")
-    file = text.convert(
-        {k: v for k, v in said.items() if (k != "tasks" and k not in named) or k == "builtin"}, RulesFile, ()
-    )
+    own = {k: v for k, v in said.items() if k in _OWN or not (text.flat or k == "tasks")}
+    file = text.convert(own, RulesFile, ())
     tasks = {}
     for name, entry in named.items():
         path = text.task_path(name)
@@ -169,7 +166,7 @@ def _inherit(task: TaskRule, step: StepRule, given: dict[str, Any]) -> StepRule:
 def _no_task(text: RulesText, name: str) -> str:
     if not text.flat:
         return "a task is an object"
-    near = get_close_matches(name, ("tasks", "reply_topics", "builtin"), 1)
+    near = get_close_matches(name, ("tasks", *_OWN), 1)
     return "a task is an object" + (f"; did you mean the key {near[0]!r}?" if near else "")
 
 

@@ -84,9 +84,16 @@ class TestTemplates:
 class TestTasks:
     def test_both_forms_say_the_same(self):
         tasks = {"a": {"side": "local"}, "b": {"capability": "x/y"}}
-        flat = parse_rules(json.dumps(tasks | {"reply_topics": ["m"]}).encode())
-        assert flat == parse_rules(json.dumps({"tasks": tasks, "reply_topics": ["results.m"]}).encode())
-        assert flat.reply_topics == ("results.m",)
+        own = {"reply_topics": ["m"], "apps": ["app.py"], "builtin": False}
+        flat = parse_rules(json.dumps(tasks | own).encode())
+        assert flat == parse_rules(json.dumps({"tasks": tasks, **own}).encode())
+        assert (flat.reply_topics, flat.apps) == (("results.m",), ("app.py",))
+
+    def test_a_task_named_as_a_key_of_the_file_hides_it_not(self):
+        said = {"tasks": {"apps": {}, "reply_topics": {}}, "apps": ["app.py"], "reply_topics": ["m"]}
+        rules = parse_rules(json.dumps(said).encode())
+        assert (rules.reply_topics, rules.apps) == (("results.m",), ("app.py",))
+        assert {"apps", "reply_topics"} <= rules.tasks.keys()
 
     def test_steps_take_from_the_task_what_they_do_not_say(self):
         task = rules(
