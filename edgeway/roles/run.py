@@ -51,9 +51,10 @@ def run_up(settings: Settings, *, brokers: int = 1, broker_port: int | None = No
 
 async def _one_role(name: str, settings: Settings, add: Add) -> int:
     rules = rules_of(settings)
+    # First: clients that were made and never started complain when they are dropped.
+    await check_topics(settings, rules)
     process = Process.create(name, settings, rules)
     add(process)
-    await check_topics(settings, rules)
     return await serve(process)
 
 
