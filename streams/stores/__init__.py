@@ -19,6 +19,11 @@ __all__ = [
 ]
 
 
+IN_MEMORY = 20_000
+"""Ids that a process remembers by itself (8 MB): the memory of a role is flat from there on. The aggregator
+knows what it answered, and a Redis keeps every id for its whole time."""
+
+
 def seen_store(url: str | None) -> SeenStore:
     """The store of seen ids at a `redis://` URL, or one in this process without. Connects at first use."""
-    return MemorySeenStore(clock=time.monotonic) if url is None else RedisSeenStore(url)
+    return MemorySeenStore(time.monotonic, IN_MEMORY) if url is None else RedisSeenStore(url)
