@@ -15,7 +15,8 @@ from tests.faults.harness.runs import SETTLE_S, Size, judge, warm_up
 
 ROLES = ("router-0", "aggregator-0")
 GROWTH = 0.05
-FROM_SHARE = 0.1
+FROM = 20_000
+"""Requests after which what is remembered of the past is complete."""
 OPEN = 1_000
 SAMPLE_S = 0.5
 
@@ -24,7 +25,7 @@ Samples = list[tuple[int, dict[str, int]]]
 
 
 async def memory(folder: Path, size: Size) -> Report:
-    """RSS between a tenth of the requests and all of them, at most OPEN of them in the system at once."""
+    """RSS between request FROM and the last, at most OPEN of them in the system at once."""
     async with cluster(folder) as at:
         await usual(at)
         async with Collector(at.bootstrap) as collector:
@@ -41,7 +42,7 @@ async def memory(folder: Path, size: Size) -> Report:
                 watch.cancel()
                 await asyncio.sleep(SETTLE_S)
                 report = await report_of("memory", at, load.sent, collector.answers, size.deadline_ms)
-    start = size.requests * FROM_SHARE
+    start = min(FROM, size.requests // 3)
     for role in ROLES:
         of_role = [(sent, rss[role]) for sent, rss in samples if role in rss]
         early = [rss for sent, rss in of_role if start <= sent <= start * 1.5]
