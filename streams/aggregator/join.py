@@ -3,6 +3,7 @@ close."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from schemas.ids import SubtaskId, parse_subtask_id, scoped, subtask_id
@@ -124,8 +125,11 @@ class Join:
             for step in self.steps.values():
                 if not step.is_decided and self._move(step, now, dispatches):
                     moved = True
-        self._break_circle()
-        self.is_over = all(step.is_decided for step in self.steps.values())
+        open_steps = [step for step in self.steps.values() if not step.is_decided]
+        if open_steps and not any(step.started for step in open_steps):
+            _break_circle(open_steps)
+            open_steps = []
+        self.is_over = not open_steps
         return dispatches
 
     def due(self) -> int:
@@ -191,12 +195,8 @@ class Join:
         answers = ((name, self.steps[name].answer) for name in step.step.after if name in self.steps)
         return {name: answer.output for name, answer in answers if answer is not None}
 
-    def _break_circle(self) -> None:
-        """Fail steps that wait for each other: nothing will ever start them."""
-        if any(step.started and not step.is_decided for step in self.steps.values()):
-            return
-        for step in self.steps.values():
-            if not step.is_decided:
-                step.failure = Failure(
-                    code="internal", message="the plan's steps wait for each other in a circle"
-                )
+
+def _break_circle(steps: Iterable[Progress]) -> None:
+    """Fail steps that wait for each other: nothing will ever start them."""
+    for step in steps:
+        step.failure = Failure(code="internal", message="the plan's steps wait for each other in a circle")

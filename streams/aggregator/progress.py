@@ -77,6 +77,8 @@ class Progress:
 
     def next_attempt(self, now: int) -> tuple[int, Trigger] | None:
         """The attempt that must start now, or None; decides the step where nothing better can come."""
+        if len(self.started) == len(self.step.attempts) and self.started and self.is_untouched:
+            return None  # all of them are in flight: the usual case
         flying = self._in_flight()
         if self.weak:
             return self._beyond_weak(flying, now)
