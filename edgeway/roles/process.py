@@ -33,8 +33,7 @@ class Process:
     """What the roles of one process share. Roles are added first; then `start`, `wait`, `stop`.
 
     `before` runs before any record is read, `once_ready` when partitions are assigned, `after` once all
-    inlets have
-    stopped and before the outlet does.
+    inlets have stopped and before the outlet does.
     """
 
     name: str
@@ -188,7 +187,7 @@ class Process:
                 raise Stuck(f"{group}: {inlet.waiting} records wait and nothing was finished")
 
     def health(self) -> dict[str, Any]:
-        """Progress, not presence: what `/healthz` shows. `ok` is False where work stands still."""
+        """Progress, not presence: what `/healthz` shows. `ok` is False where work stands still or was lost."""
         now = time.monotonic()
         groups = {}
         for inlet in self.inlets:
@@ -199,7 +198,8 @@ class Process:
                 "finished": inlet.finished,
                 "stalled_s": round(self.watchdogs[group].stalled_s(now), 1) if inlet.waiting else 0.0,
                 "owner_proved": inlet.committer.lease.is_fresh(now),
+                "lost": inlet.lost,
             }
         half = self.settings.watchdog_s / 2
-        ok = all(shown["stalled_s"] < half for shown in groups.values())
+        ok = all(shown["stalled_s"] < half and not shown["lost"] for shown in groups.values())
         return {"ok": ok, "ready": self.ready, "groups": groups}
