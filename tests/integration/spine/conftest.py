@@ -1,0 +1,35 @@
+"""The running Edgeways that the tests of this folder share: started once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from tests.helpers.caller import Caller
+from tests.helpers.kafka import serve as serve_kafka
+from tests.helpers.spine import KINDS, Spine, serve_pieces, serve_up
+
+
+@pytest.fixture(scope="package", params=KINDS)
+def spine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spine]:
+    """All roles in one process, with Redis; on Kafka embedded and in a container by turns."""
+    embedded = request.param == "embedded"
+    kafka = request.getfixturevalue("embedded_kafka" if embedded else "_container_kafka")
+    yield from serve_up(kafka, "wheel" if embedded else "container", tmp_path_factory.mktemp("spine"))
+
+
+@pytest.fixture(scope="module")
+def pieces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spine]:
+    """Each role a process of its own, on three brokers, without Redis."""
+    clusters = serve_kafka("embedded3")
+    try:
+        yield from serve_pieces(next(clusters), tmp_path_factory.mktemp("pieces"))
+    finally:
+        next(clusters, None)
+
+
+@pytest.fixture
+async def caller(spine: Spine) -> AsyncIterator[Caller]:
+    async with Caller(spine.kafka) as caller:
+        yield caller

@@ -1,0 +1,43 @@
+"""What the tests ask, and how the demo's models are known to answer."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from typing import Any
+
+from edgeway.explain import explain
+from schemas.codec import decode
+from schemas.messages import Result
+from tests.helpers.caller import Answer
+from tests.helpers.spine import DEMO
+
+SURE = "What countries are you currently in?"
+SURE_INTENT = "country_support"
+"""The edge's model is sure of this one (0.999)."""
+UNSURE = "Can I get a physical card through this app?"
+UNSURE_INTENT = "order_physical_card"
+"""The edge's model is not (0.41), the cloud's is."""
+
+
+def images() -> list[list[float]]:
+    said = json.loads((DEMO / "data" / "images_28x28.json").read_text(encoding="utf-8"))
+    return [image["pixels"] for image in said["images"]]
+
+
+def raw(pixels: list[float]) -> bytes:
+    """Little-endian float32, as a camera would send them."""
+    values = array("f", pixels)
+    assert values.itemsize == 4
+    return values.tobytes()
+
+
+def decomposed(name: str) -> dict[str, Any]:
+    """The inputs of one of the decomposed samples (`demo-finance-1`, ...)."""
+    lines = (DEMO / "data" / "requests_decomposed.jsonl").read_text(encoding="utf-8").splitlines()
+    return next(dict(said["inputs"]) for said in map(json.loads, lines) if said["id"] == name)
+
+
+def explained(answer: Answer) -> str:
+    """Why it is as it is, in plain words."""
+    return "\n".join(explain(decode(answer.record.value, Result)))
