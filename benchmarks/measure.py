@@ -39,6 +39,7 @@ class Measured:
     p99_ms: float
     paced_cpu_s_per_1000: float
     role_cpu_s_per_1000: dict[str, float]
+    paced_role_cpu_s_per_1000: dict[str, float]
 
 
 async def measure(
@@ -62,8 +63,9 @@ async def measure(
     finally:
         await asyncio.gather(*(role.stop() for role in roles))
     p50, p95, p99 = (percentile(times, share) for share in (0.50, 0.95, 0.99))
-    by_role = {role.name.rpartition("-")[2]: used for role, used in zip(roles, cpu, strict=True)}
-    return Measured(rate, sum(cpu), p50, p95, p99, sum(paced), by_role), warm
+    names = [role.name.rpartition("-")[2] for role in roles]
+    by_role = [dict(zip(names, used, strict=True)) for used in (cpu, paced)]
+    return Measured(rate, sum(cpu), p50, p95, p99, sum(paced), *by_role), warm
 
 
 def percentile(values: Sequence[float], share: float) -> float:
