@@ -41,7 +41,8 @@ class Runner:
             return
         try:
             await self.agent.handle(batch)
-        except Exception:  # user code may raise anything; each record is then tried alone and answered
+        except (Exception, asyncio.CancelledError) as error:  # user code may raise anything
+            _raise_own_cancellation(error)
             log.exception("a batch of %s failed; trying its records one by one", batch.lane.topic)
             for record in batch.records:
                 await self._alone(batch.lane, record)
@@ -52,7 +53,8 @@ class Runner:
                 return
             try:
                 await self.agent.handle(Batch(lane, [record]))
-            except Exception as error:  # see above
+            except (Exception, asyncio.CancelledError) as error:  # see above
+                _raise_own_cancellation(error)
                 if pause is None:
                     log.exception(
                         "%s/%d offset %d failed for good", lane.topic, lane.partition, record.offset
@@ -65,3 +67,10 @@ class Runner:
                     await asyncio.sleep(pause)
             else:
                 return
+
+
+def _raise_own_cancellation(error: BaseException) -> None:
+    # A handler that awaits something cancelled gets this error too; let through, it ended the agent in silence.
+    task = asyncio.current_task()
+    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+        raise error

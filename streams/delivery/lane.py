@@ -140,7 +140,7 @@ class Lane:
 
     def _guilty(self) -> int:
         guilty = self.suspicion.guilty
-        return guilty if self.window.frontier <= guilty else -1
+        return guilty if self.window.frontier <= guilty and guilty not in self.condemned else -1
 
     def _answer(self, record: Record, failure: Failure) -> Sequence[Output]:
         try:

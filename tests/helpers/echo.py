@@ -1,8 +1,9 @@
 """An agent that copies records, hosted as roles are; `python -m tests.helpers.echo JSON` is a process of it.
 
 Keys of the JSON: `kafka`, `topic` (one of a capability), `out`, and optionally `slot`, `leave`, `delay_s`,
-`killers` (values that end the process), `hang` (a value whose handler never returns), `break` (what fails
-after a second: "agent", "task") and settings of delivery by their names.
+`killers` (values that end the process), `hang` (a value whose handler never returns), `bug` (a value whose
+handler raises what nobody catches), `task_ends` (true: a background task returns; false: it raises) and settings
+of delivery by their names.
 """
 
 from __future__ import annotations
@@ -133,11 +134,16 @@ class Member:
         await self.stop()
 
 
+class _Bug(BaseException):
+    """What no handler of exceptions expects."""
+
+
 class _Faulty(Echo):
     def __init__(self, told: dict[str, Any]) -> None:
         super().__init__(told["out"], told.get("delay_s", 0.0))
         self.killers = {value.encode() for value in told.get("killers", ())}
         self.hang = told.get("hang", "").encode()
+        self.bug = told.get("bug", "").encode()
 
     async def handle(self, batch: Batch) -> None:
         for record in batch.records:
@@ -145,6 +151,8 @@ class _Faulty(Echo):
             if record.value in self.killers:
                 await asyncio.sleep(0.3)  # what was handled before is acknowledged and committed
                 os.kill(os.getpid(), signal.SIGKILL)
+            if self.bug and record.value == self.bug:
+                raise _Bug
             if self.hang and record.value == self.hang:
                 await asyncio.Event().wait()
             await super().handle(Batch(batch.lane, [record]))
@@ -158,15 +166,11 @@ async def _main(told: dict[str, Any]) -> int:
     process.add_inlet(agent, [told["topic"]], told["topic"])
 
     async def broken() -> None:
-        await asyncio.sleep(1)
-        if told["break"] == "agent":
-            agent.handle = None  # type: ignore[method-assign]
-            agent.refuse = None  # type: ignore[method-assign]
-        else:
+        await asyncio.sleep(0.5)
+        if not told.get("task_ends"):
             raise RuntimeError("this task breaks")
-        await asyncio.Event().wait()
 
-    if told.get("break"):
+    if "task_ends" in told:
         process.host.add_task("broken", broken)
 
     async def announce() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
@@ -81,10 +82,7 @@ class AiokafkaSink:
         if count == 0:
             raise Undeliverable("too_large", f"a record of {len(records[0].value)} bytes fits no batch")
         try:
-            future = await within(
-                wait_s, producer.send_batch(batch, place.topic, partition=place.partition), "writing"
-            )
-            written = await within(wait_s, asyncio.shield(future), "writing")
+            written = await within(wait_s, _append(producer, batch, place), "writing")
         except tuple(_REFUSED) as error:
             raise Undeliverable(_REFUSED[type(error)], f"{place.topic}: {type(error).__name__}") from error
         except kafka.KafkaError as error:
@@ -114,10 +112,20 @@ class AiokafkaSink:
             log.warning("the producer did not stop within %.1f s", wait_s)
 
 
+async def _append(producer: Any, batch: Any, place: Place) -> Any:
+    # What send_batch gives is shielded: who stops waiting for it does not stop it from being written.
+    return await (await producer.send_batch(batch, place.topic, partition=place.partition))
+
+
 async def _discard(producer: Any) -> None:
     """End a producer without flushing: what it still holds is written again by its successor."""
     accumulator = producer._message_accumulator
     accumulator.fail_all(kafka.ProducerClosed())
+    for batch in (*chain(*accumulator._batches.values()), *accumulator._pending_batches):
+        for future in (batch.future, batch._drain_waiter):
+            # Nobody may wait for these, and asyncio complains of errors that nobody saw.
+            if future.done() and not future.cancelled():
+                future.exception()
     try:
         async with asyncio.timeout(2.0):
             await producer.stop()
