@@ -67,14 +67,7 @@ def test_a_port_that_is_taken(spine: Spine) -> None:
 
 
 def test_a_capability_that_does_not_exist(spine: Spine) -> None:
-    words = (
-        "--kafka",
-        spine.kafka,
-        "--rules",
-        str(DEMO / "rules.json"),
-        "--capabilities",
-        "local/nlp/intnet",
-    )
+    about = ("--kafka", spine.kafka, "--rules", str(DEMO / "rules.json"))
     done = edgeway("worker", *about, "--capabilities", "local/nlp/intnet")
     assert done.returncode == USAGE, done.stderr
     assert "unknown capability local/nlp/intnet" in done.stderr
