@@ -26,6 +26,7 @@ _BURST = Size(5_000, 2_000.0, deadline_ms=90_000)
 
 SCENARIOS: dict[str, Entry] = {
     "kills": Entry(kills.random_kills, Size(600, 40.0), Size(10_000, 100.0)),
+    "kills-dynamic": Entry(kills.random_kills_without_slots, Size(800, 40.0), Size(10_000, 100.0)),
     "freeze-router": Entry(kills.freeze_router, Size(1_000, 40.0), Size(10_000, 100.0)),
     "freeze-aggregator": Entry(kills.freeze_aggregator, Size(1_000, 40.0), Size(10_000, 100.0)),
     "freeze-worker": Entry(kills.freeze_worker, Size(1_000, 40.0), Size(10_000, 100.0)),

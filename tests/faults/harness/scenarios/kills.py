@@ -15,14 +15,23 @@ FROZEN_S = 15.0
 
 
 async def random_kills(folder: Path, size: Size) -> Report:
-    """SIGKILL of a router, aggregator or worker every 3 s, each started again after 0.5 s."""
+    """SIGKILL of a router, aggregator or worker every 3 s, each started again after 0.5 s, all in slots."""
+    return await _kills("kills", folder, size, static=True)
+
+
+async def random_kills_without_slots(folder: Path, size: Size) -> Report:
+    """The same with dynamic members: Kafka waits for a whole session before it gives up one that died."""
+    return await _kills("kills-dynamic", folder, size, static=False)
+
+
+async def _kills(scenario: str, folder: Path, size: Size, *, static: bool) -> Report:
     async with cluster(folder) as at:
-        names = await usual(at)
+        names = await usual(at, static=static)
 
         async def faults(at: Cluster, _: Sent) -> None:
             await kill_now_and_then(at, names, size.lasts_s, EVERY_S, size.seed)
 
-        return judge(await under_load("kills", at, size, faults))
+        return judge(await under_load(scenario, at, size, faults))
 
 
 async def freeze_router(folder: Path, size: Size) -> Report:
