@@ -9,7 +9,9 @@ both by the broker's clock. Figures are medians over the runs. A quiet machine i
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
+import signal
 import statistics
 import sys
 import tempfile
@@ -68,13 +70,16 @@ async def compare(given: argparse.Namespace, folder: Path, console: Console) -> 
     Raises:
         Failed: see `measure`.
     """
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     plan = Plan(given.requests, given.rate, given.seconds)
     taken: dict[str, list[Measured]] = {"edgeway": [], "floor": []}
     if given.profile is not None:
         given.profile.mkdir(parents=True, exist_ok=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("starting Kafka", total=None)
+        shown = progress.add_task("starting Kafka", total=None)
         async with EmbeddedKafka() as kafka:
             settings = Settings(kafka=kafka.bootstrap, rules=RULES, partitions=floor.PARTITIONS)
             ours = topics_for(rules_of(settings), floor.PARTITIONS)
@@ -89,7 +94,7 @@ async def compare(given: argparse.Namespace, folder: Path, console: Console) -> 
                     # Edgeway first: the floor writes records of the sizes that it finds in the log.
                     pair: list[System] = [edgeway(kafka.bootstrap), bare(kafka.bootstrap, written)]
                     for system in pair if run % 2 else reversed(pair):
-                        progress.update(task, description=f"run {run} of {given.runs}: {system.name}")
+                        progress.update(shown, description=f"run {run} of {given.runs}: {system.name}")
                         figures, warm = await measure(system, load, plan, run, folder, given.profile)
                         taken[system.name].append(figures)
                         if not written.exists():
@@ -141,6 +146,9 @@ def main() -> int:
     except (Failed, EmbeddedKafkaError) as error:
         console.print(f"[red]no figures:[/red] {error}", highlight=False)
         return 1
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        console.print("stopped before the end: no figures")
+        return 130
     if given.json is not None:
         given.json.write_text(json.dumps(shown, indent=2) + "\n", encoding="utf-8")
     Console().print(table(shown))
