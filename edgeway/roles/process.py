@@ -187,7 +187,7 @@ class Process:
                 raise Stuck(f"{group}: {inlet.waiting} records wait and nothing was finished")
 
     def health(self) -> dict[str, Any]:
-        """Progress, not presence, as `/healthz` shows it; `ok` is False where work stands still or was lost."""
+        """Progress, not presence, for `/healthz`; `ok` is False where work stands still or was lost."""
         now = time.monotonic()
         groups = {}
         for inlet in self.inlets:
