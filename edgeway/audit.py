@@ -9,6 +9,7 @@ from typing import Protocol
 from schemas import codec, headers, ids, topics
 from schemas.errors import SchemaError
 from schemas.messages import Failure, Format, Plan, Request, RequestInfo, Result
+from schemas.peek import peek_tenant
 
 DEFAULT_DEADLINE_MS = 30_000
 MAX_DEADLINE_MS = 600_000
@@ -126,7 +127,7 @@ def asked_of(record: Record) -> Asked | None:
         peeked = codec.peek_id(raw, record.headers)
         if peeked is None:
             return None
-        request = Request(id=peeked)
+        request = Request(id=peeked, tenant=peek_tenant(raw, record.headers))
     request_id = request.id or ids.derived(record.topic, record.partition, record.offset, record.timestamp)
     allowed = min(
         request.deadline_ms if request.deadline_ms is not None else DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS

@@ -19,6 +19,7 @@ class Head(msgspec.Struct):
     v: Any = None
     type: Any = None
     id: Any = None
+    tenant: Any = None
 
 
 def format_of(content_type: str | None, raw: bytes) -> Format:
@@ -50,9 +51,7 @@ def decoder(kind: Any, fmt: Format) -> Callable[[bytes], Any]:
 
 
 def read_head(raw: bytes, fmt: Format) -> Head | None:
-    """`v`, `type` and `id` of a record that may be no message; None where it is not even a map of that
-    format.
-    """
+    """The head of a record that may be no message; None where it is not even a map of that format."""
     try:
         head: Head = decoder(Head, fmt)(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError):

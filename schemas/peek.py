@@ -9,6 +9,7 @@ from itertools import islice
 import msgspec
 
 from schemas import headers as headers_module
+from schemas.bounds import Tenant
 from schemas.errors import Malformed
 from schemas.formats import format_of, read_head
 from schemas.ids import check_id
@@ -35,6 +36,17 @@ def peek_id(raw: bytes, headers: Iterable[tuple[str, bytes | None]] | None) -> s
         return known.ce_id
     found = _json_id(raw[:_SCAN_BYTES]) if fmt == "json" else _msgpack_id(raw[:_SCAN_BYTES])
     return found if _valid(found) else None
+
+
+def peek_tenant(raw: bytes, headers: Iterable[tuple[str, bytes | None]] | None) -> str | None:
+    """The tenant in the head of `raw`; None where the head cannot be read, or names none that is valid."""
+    if len(raw) > 2 * MAX_RECORD_BYTES:
+        return None
+    head = read_head(raw, format_of(headers_module.read(headers or ()).content_type, raw))
+    try:
+        return None if head is None else msgspec.convert(head.tenant, Tenant | None)
+    except msgspec.ValidationError:
+        return None
 
 
 def _valid(value: object) -> bool:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 import msgspec
 
 from schemas import codec, headers, ids
+from schemas.errors import Malformed
 from schemas.headers import Headers
 from schemas.messages import Format, Request, RequestInfo, Verdict
+from schemas.peek import peek_id, peek_tenant
 from streams.delivery.records import Record
 
 DEFAULT_DEADLINE_MS = 30_000
@@ -72,6 +76,30 @@ def info_of(
         reply_format=admitted.fmt,
         privacy=verdict,
         digest=admitted.digest,
+        traceparent=known.traceparent,
+        tracestate=known.tracestate,
+    )
+
+
+def info_of_unreadable(record: Record) -> RequestInfo:
+    """What can be read of a record that is no request, so that its caller gets an answer.
+
+    Raises:
+        Malformed: no id can be read.
+    """
+    value = record.value or b""
+    request_id = peek_id(value, record.headers)
+    if request_id is None:
+        raise Malformed("no id can be read")
+    known = headers.read(record.headers)
+    return RequestInfo(
+        id=request_id,
+        tenant=peek_tenant(value, record.headers),
+        accepted=record.timestamp,
+        deadline=record.timestamp + DEFAULT_DEADLINE_MS,
+        reply_format=codec.format_of(known.content_type, value),
+        # Of the bytes: without one, the mended request under the same id was taken for this one again.
+        digest=blake2b(value, digest_size=16).hexdigest(),
         traceparent=known.traceparent,
         tracestate=known.tracestate,
     )

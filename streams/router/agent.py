@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from schemas import ids
 from schemas.errors import Malformed, SchemaError
 from schemas.messages import Failure, RequestInfo, Verdict
-from schemas.peek import peek_id
 from schemas.rules import Rules
 from streams import metrics
 from streams.delivery import Batch, Clock, Lane, Output, Record
 from streams.privacy.verdict import Judge, declared, verdict_of
 from streams.registry import Registry, View, slow_limits
-from streams.router.admission import DEFAULT_DEADLINE_MS, Admitted, admit, info_of
+from streams.router.admission import Admitted, admit, info_of, info_of_unreadable
 from streams.router.constraints import CONSTRAINTS, Constraint
 from streams.router.decompose import Lexicon
 from streams.router.outputs import outputs_of, plan_record
@@ -186,11 +185,7 @@ class Router:
         if failure.code not in _UNREADABLE:
             admitted = admit(record)
             return info_of(admitted, verdict_of(admitted.request), admitted.request.task, None)
-        request_id = peek_id(record.value or b"", record.headers)
-        if request_id is None:
-            raise Malformed("no id can be read")
-        accepted = record.timestamp
-        return RequestInfo(id=request_id, accepted=accepted, deadline=accepted + DEFAULT_DEADLINE_MS)
+        return info_of_unreadable(record)
 
 
 def _count(outcomes: Counter[str], routes: Counter[tuple[str, str]]) -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from schemas.codec import encode, peek_id
 from schemas.messages import Request
+from schemas.peek import peek_tenant
 
 FORMATS = ("msgpack", "json")
 HEADERS = [("ce_id", b"from-header")]
@@ -80,3 +81,17 @@ def test_without_headers():
 )
 def test_bombs_take_bounded_work(raw):
     assert peek_id(raw, []) is None
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+class TestTenant:
+    def test_in_a_head_that_can_be_read(self, fmt):
+        assert peek_tenant(raw_of({"v": 9, "id": "a", "tenant": "red"}, fmt), []) == "red"
+
+    @pytest.mark.parametrize("wrong", [5, "", "no space", "x" * 65, "red\n", None, ["red"]])
+    def test_no_valid_one(self, fmt, wrong):
+        assert peek_tenant(raw_of({"v": 9, "id": "a", "tenant": wrong}, fmt), []) is None
+
+    def test_a_head_that_cannot_be_read(self, fmt):
+        assert peek_tenant(raw_of({"id": "a", "tenant": "red", "text": "t" * 50}, fmt)[:-20], []) is None
+        assert peek_tenant(raw_of({"id": "a", "tenant": "red", "text": "x" * 2**21}, fmt), []) is None

@@ -248,6 +248,19 @@ def test_refuse_answers_where_an_id_can_be_read():
     assert router.refuse(RequestRecord(None), failure) == ()
 
 
+def test_refuse_answers_the_tenant_in_its_format_and_knows_the_bytes_again():
+    def info(raw):
+        (output,) = router_of().refuse(RequestRecord(raw), Failure(code="malformed", message="no"))
+        return plan_in(output).request
+
+    one = info(b'{"id": "r", "tenant": "acme", "task": 5}')
+    assert (one.tenant, one.reply_format) == ("acme", "json")
+    assert one.digest is not None
+    assert one.digest == info(b'{"id": "r", "tenant": "acme", "task": 5}').digest
+    assert one.digest != info(b'{"id": "r", "tenant": "acme", "task": 6}').digest
+    assert info(b"\x82\xa2id\xa1r\xa4task\x05").reply_format == "msgpack"
+
+
 def test_refuse_knows_the_request_of_a_handler_error():
     failure = Failure(code="handler_error", message="no")
     record = asked(4, id="r4", tenant="acme", reply_to="results.mine", task="intent")
