@@ -52,6 +52,9 @@ async def memory(folder: Path, size: Size) -> Report:
             "mb_early": round(max(early, default=0) / 2**20, 1),
             "mb_late": round(max(late, default=0) / 2**20, 1),
             "growth": round(growth, 4),
+            "mb_by_requests": {
+                str(sent): round(rss / 2**20, 1) for sent, rss in of_role[:: len(of_role) // 20 or 1]
+            },
         }
         report.expect(growth < GROWTH, f"{role} grew by {growth:.1%}")
     return judge(report)
