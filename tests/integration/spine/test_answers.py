@@ -35,6 +35,28 @@ async def test_a_bare_line_of_json_is_a_whole_request(caller: Caller) -> None:
     assert answer.record.key == answer.body["id"].encode()
 
 
+@pytest.mark.parametrize(
+    ("prefix", "headers"),
+    [
+        (b"\xef\xbb\xbf", []),
+        (b" \r\n\t", []),
+        (b"", [("Content-Type", b"application/json; charset=utf-8")]),
+        (b"", [("content-type", b"text/plain")]),
+        (b"", [("content-type", b"\xff\xfe")]),
+    ],
+    ids=["byte order mark", "white space", "charset", "other type", "odd type"],
+)
+async def test_json_as_others_write_it(
+    caller: Caller, prefix: bytes, headers: list[tuple[str, bytes]]
+) -> None:
+    request_id = new_id()
+    line = json.dumps({"id": request_id, "task": "intent", "text": SURE}, ensure_ascii=False)
+    await caller.send(prefix + line.encode() + b"\n", headers=headers)
+    answer = await caller.answer(request_id)
+    assert answer.status == "ok"
+    assert answer.headers["content-type"].decode() == JSON
+
+
 async def test_unknown_keys_of_a_request_are_inputs(caller: Caller) -> None:
     loose = await caller.ask({"task": "intent", "text": UNSURE})
     proper = await caller.ask({"task": "intent", "inputs": {"text": UNSURE}})

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.helpers.caller import MSGPACK, Caller, new_id, read_topics
+from tests.helpers.caller import JSON, MSGPACK, Caller, new_id, read_topics
 from tests.helpers.spine import PARTITIONS, Spine
 from tests.integration.spine.samples import SURE
 
@@ -82,6 +82,7 @@ async def test_a_bad_request(spine: Spine, caller: Caller, make: Any, code: str)
 
     answer = await caller.answer(request_id)
     assert (answer.status, answer.code) == ("error", code)
+    assert answer.headers["content-type"].decode() == (JSON if value.startswith(b"{") else MSGPACK)
     assert (await caller.answer(after)).status == "ok"
 
     (letter,) = await dead_letters(spine.kafka, key)
@@ -94,6 +95,22 @@ async def test_a_bad_request(spine: Spine, caller: Caller, make: Any, code: str)
     assert found[f"{OURS}error"].decode() == code
     assert found[f"{OURS}message"]
     assert SURE.encode() not in found[f"{OURS}message"]
+
+
+async def test_the_answer_to_a_bad_request_is_its_tenants(caller: Caller) -> None:
+    answer = await caller.ask({"tenant": "red", "task": "intent", "text": SURE, "deadline_ms": "soon"})
+    assert (answer.code, answer.body["tenant"]) == ("malformed", "red")
+    assert answer.record.key == f"\x1fred\x1f{answer.body['id']}".encode()
+
+
+async def test_the_mended_request_under_the_id_of_the_bad_one_is_told_so(caller: Caller) -> None:
+    request = {"id": new_id(), "task": "intent", "text": SURE}
+    assert (await caller.ask(request | {"deadline_ms": "soon"})).code == "malformed"
+    await caller.send(json.dumps(request).encode())
+    async with asyncio.timeout(10):
+        while not (found := [name for name in caller.ids() if name.startswith(f"{request['id']}~")]):
+            await asyncio.sleep(0.05)
+    assert [answer.code for name in found for answer in caller.all_of(name)] == ["id_conflict"]
 
 
 @pytest.mark.parametrize(

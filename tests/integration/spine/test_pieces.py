@@ -11,7 +11,7 @@ import pytest
 
 from tests.helpers.caller import Caller, new_id
 from tests.helpers.spine import Spine
-from tests.integration.spine.samples import SURE, UNSURE, decomposed, images
+from tests.integration.spine.samples import SURE, UNSURE, decomposed, explained, images
 
 pytestmark = pytest.mark.integration
 
@@ -40,6 +40,13 @@ async def all_answered_once(caller: Caller, asked: list[dict[str, Any]]) -> None
         assert answer.status == "ok", answer.body
     await asyncio.sleep(0.5)
     assert [request["id"] for request in asked if len(caller.all_of(request["id"])) != 1] == []
+
+
+async def restart(pieces: Spine, number: int, *words: str) -> None:
+    """Start a role anew in the place of one that has ended, and wait until it is ready."""
+    pieces.start(*words)
+    pieces.roles[number] = pieces.roles.pop()
+    await asyncio.to_thread(pieces.roles[number].wait_ready)
 
 
 async def test_every_kind_of_request_is_answered_once(caller: Caller) -> None:
@@ -80,9 +87,7 @@ async def test_an_audit_answers_what_the_router_did_not(pieces: Spine, caller: C
         json.dumps({"id": overdue, "task": "intent", "text": SURE, "deadline_ms": 300}).encode()
     )
     await asyncio.sleep(0.5)
-    pieces.roles[0] = pieces.start("router")
-    pieces.roles.pop()
-    await asyncio.to_thread(pieces.roles[0].wait_ready)
+    await restart(pieces, 0, "router")
     # It reads both now: the one is answered as overdue, the other was answered already.
     assert (await caller.answer(overdue)).code == "deadline_exceeded"
     asked = requests(6)
@@ -92,6 +97,32 @@ async def test_an_audit_answers_what_the_router_did_not(pieces: Spine, caller: C
     assert len(caller.all_of(overdue)) == 1
     code, report = await asyncio.to_thread(pieces.audit, "--grace", "100ms")
     assert (code, report["unanswered"]) == (0, [])
+
+
+async def test_the_edge_answers_while_the_cloud_is_away(pieces: Spine, caller: Caller) -> None:
+    unsure = {"task": "intent", "text": UNSURE, "deadline_ms": 2000}
+    assert await asyncio.to_thread(pieces.roles[3].terminate) == 0, pieces.roles[3].said
+    # It said goodbye, so the router does not even ask it.
+    answer = await caller.ask(unsure)
+    assert (answer.status, answer.body["sides"]) == ("ok", {"intent": "local"})
+    assert answer.body["decisions"][0]["forbidden"] == {"cloud": ["no_live_capability"]}
+    assert (await caller.ask({"task": "only_cloud", "text": SURE})).code == "no_placement"
+
+    await restart(pieces, 3, "worker", "--side", "cloud")
+    async with asyncio.timeout(10):  # until its first heartbeat has come to the router
+        while (await caller.ask(unsure)).body["sides"] != {"intent": "cloud"}:
+            await asyncio.sleep(0.1)
+    pieces.roles[3].kill()
+    # It did not, so the router asks, and what the edge said stands in at the deadline.
+    request = {"id": new_id(), **unsure}
+    sent = await caller.send(json.dumps(request).encode())
+    answer = await caller.answer(str(request["id"]))
+    assert (answer.status, answer.body["sides"]) == ("ok", {"intent": "local"})
+    assert answer.body["approximate"] is True
+    assert "possibly inaccurate" in answer.body["warnings"]
+    assert answer.record.timestamp - sent.timestamp <= 3000
+    assert "a better one did not come in time" in explained(answer)
+    await restart(pieces, 3, "worker", "--side", "cloud")
 
 
 async def test_a_broker_that_dies_for_good(pieces: Spine, caller: Caller) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.integration.spine.samples import SURE, explained, images
 pytestmark = pytest.mark.integration
 
 GRACE_MS = 1000
+MAX_RECORD = 1024 * 1024
 
 
 async def refused(caller: Caller, request: dict[str, Any], code: str) -> Answer:
@@ -72,6 +74,12 @@ async def test_a_value_of_a_wrong_type(caller: Caller) -> None:
     assert "deadline_ms" in answer.message
 
 
+@pytest.mark.parametrize("deadline_ms", [0, -1, 600_001, 1e300])
+async def test_a_deadline_out_of_bounds(caller: Caller, deadline_ms: float) -> None:
+    asked = {"task": "intent", "text": SURE, "deadline_ms": deadline_ms}
+    assert "deadline_ms" in (await refused(caller, asked, "malformed")).message
+
+
 async def test_a_capability_that_nobody_offers(caller: Caller) -> None:
     answer = await refused(caller, {"task": "nowhere"}, "no_placement")
     assert "test/nowhere" in answer.message
@@ -112,7 +120,16 @@ async def test_a_topic_that_was_never_made_stalls_nothing(spine: Spine, caller: 
     assert f"topic {NO_TOPIC} does not exist; run `edgeway topics apply`" in answer.message
 
 
-def _json(request: dict[str, Any]) -> bytes:
-    import json
+@pytest.mark.parametrize("spare", [0, 300, 2000])
+async def test_inputs_that_all_but_fill_a_record(caller: Caller, spare: int) -> None:
+    """The plan and the subtask carry the inputs and more: what does not fit must be said, not lost."""
+    request: dict[str, Any] = {"id": new_id(), "task": "image_class", "pixels": [], "note": ""}
+    request["note"] = "x" * (MAX_RECORD - spare - len(_json(request)))
+    assert len(_json(request)) == MAX_RECORD - spare
+    answer = await caller.ask(request)
+    assert answer.status == "error"
+    assert answer.code in ("too_large", "bad_input")
 
+
+def _json(request: dict[str, Any]) -> bytes:
     return json.dumps(request).encode()
