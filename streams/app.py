@@ -75,8 +75,12 @@ class Host:
             async for batch in stream:
                 try:
                     await runner.run(batch)
-                except Exception as error:  # noqa: BLE001 - ends the process; see above
+                except asyncio.CancelledError:
+                    raise
+                except BaseException as error:
+                    # Faust would end the agent in silence for whatever it does not know.
                     self.end(error)
+                    raise
 
         async def deliver(batch: Batch) -> None:
             await channel.send(value=batch)

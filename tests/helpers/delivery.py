@@ -264,6 +264,7 @@ class Rig:
         group: FakeGroup | None = None,
         sink: FakeSink | None = None,
         isolation: Isolation | None = None,
+        group_id: str = "g",
         **settings,
     ) -> None:
         self.group = group or FakeGroup()
@@ -280,7 +281,12 @@ class Rig:
             "wait_s": 0.5,
         }
         self.inlet = Inlet(
-            self.source, self.outlet, agent, InletSettings("g", **{**quick, **settings}), clock, isolation
+            self.source,
+            self.outlet,
+            agent,
+            InletSettings(group_id, **{**quick, **settings}),
+            clock,
+            isolation,
         )
         self.runner = Runner(agent)
 
