@@ -23,7 +23,7 @@ class Limits:
     orphans: int = 10_000
     orphan_ms: int = 5_000
     checkpoint_ms: int = 30_000
-    answered: int = 4_096
+    answered: int = 2_048
     answered_least_ms: int = 30_000
     answered_most: int = 262_144
     answered_ms: int = 600_000
