@@ -42,6 +42,6 @@ SCENARIOS: dict[str, Entry] = {
         long_open.long_open, Size(4_500, 50.0, seconds=75.0), Size(126_000, 200.0, seconds=600.0)
     ),
     "members": Entry(members.join_and_leave, Size(600, 40.0), Size(10_000, 100.0)),
-    "memory": Entry(memory.memory, Size(6_000, 400.0), Size(200_000, 1_000.0)),
+    "memory": Entry(memory.memory, Size(6_000, 400.0), Size(200_000, 500.0)),
     "plain-json": Entry(records.plain_json, Size(1, 1.0), Size(1, 1.0)),
 }
