@@ -18,8 +18,8 @@ FAILED = 1
 def broker(data: str | None, port: int | None, brokers: int = 1) -> int:
     """Run brokers until SIGINT or SIGTERM; the bootstrap address is the first line on standard output.
 
-    Returns the exit code: 0 after a signal, 1 when the start failed or a broker ended by itself. To be
-    called from the main thread (it sets signal handlers).
+    Returns the exit code: 0 after a signal, 2 where the port is taken, 1 when the start failed
+    otherwise or a broker ended by itself. To be called from the main thread (it sets signal handlers).
     """
     asked = threading.Event()
 
@@ -39,7 +39,7 @@ def broker(data: str | None, port: int | None, brokers: int = 1) -> int:
         if asked.is_set():
             return 0
         print(f"edgeway broker: {exc}", file=sys.stderr)
-        return FAILED
+        return exc.exit_code
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

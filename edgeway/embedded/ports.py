@@ -3,7 +3,7 @@
 import random
 import socket
 
-from edgeway.embedded.errors import EmbeddedKafkaError
+from edgeway.embedded.errors import BrokerPortTaken, EmbeddedKafkaError
 from edgeway.embedded.properties import HOST, Node
 
 # Below the range from which the kernel takes ports for outgoing connections (32768 on Linux): the port of
@@ -45,7 +45,8 @@ def choose_nodes(brokers: int, port: int | None, chance: random.Random) -> list[
     """Nodes 1 to `brokers`: client ports `port`, `port`+1, ... or free ones; controller ports are free ones.
 
     Raises:
-        EmbeddedKafkaError: a port that was asked for is taken.
+        BrokerPortTaken: a port that was asked for.
+        EmbeddedKafkaError: there are no free ones.
     """
     if port is None:
         ports = free_ports(2 * brokers, chance)
@@ -54,7 +55,7 @@ def choose_nodes(brokers: int, port: int | None, chance: random.Random) -> list[
         clients = list(range(port, port + brokers))
         for client in clients:
             if not is_free(client):
-                raise EmbeddedKafkaError(
+                raise BrokerPortTaken(
                     f"port {client} on {HOST} is taken (or not allowed): stop what listens there "
                     f"(`ss -ltnp 'sport = :{client}'` names it) or choose another port"
                 )

@@ -7,7 +7,7 @@ import dataclasses
 import logging
 import sys
 
-from edgeway.errors import EdgewayError
+from edgeway.errors import EdgewayError, Exit
 from edgeway.roles.aggregator import add_aggregator
 from edgeway.roles.process import Process
 from edgeway.roles.router import add_router
@@ -77,6 +77,8 @@ async def embedded_kafka(
     try:
         kafka = await stack.enter_async_context(EmbeddedKafka(wanted))
     except EmbeddedKafkaError as error:
-        raise EdgewayError(str(error)) from error
+        failed = EdgewayError(str(error))
+        failed.exit_code = Exit(error.exit_code)
+        raise failed from error
     replication = settings.replication if brokers == 1 else 3
     return dataclasses.replace(settings, kafka=kafka.bootstrap, replication=replication)
