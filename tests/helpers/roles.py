@@ -65,6 +65,10 @@ class Role:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    @property
     def runs(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
