@@ -240,7 +240,7 @@ async def test_a_static_slot_is_back_in_about_two_seconds(
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("partitions", [2, 1])
+@pytest.mark.parametrize("partitions", [2, pytest.param(1, marks=pytest.mark.slow)])
 async def test_of_twins_one_exits_and_the_other_works_on(
     embedded_kafka: Kafka, names: Names, tmp_path: Path, partitions: int
 ) -> None:
