@@ -70,7 +70,7 @@ class Runner:
 
 
 def _raise_own_cancellation(error: BaseException) -> None:
-    # A handler that awaits something cancelled gets this error too; let through, it ends the agent in silence.
+    # A handler that awaits something cancelled gets this error too; let through, it ended agents in silence.
     task = asyncio.current_task()
     if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
         raise error

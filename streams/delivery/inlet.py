@@ -18,6 +18,7 @@ from streams.delivery.isolation import Isolation
 from streams.delivery.lane import Lane
 from streams.delivery.opening import Opening, openings
 from streams.delivery.outlet import Outlet
+from streams.delivery.pausing import pause_and_resume
 from streams.delivery.records import Batch, Place, Record
 from streams.delivery.settings import InletSettings
 
@@ -165,7 +166,7 @@ class Inlet:
                 if lane is not None and lane.epoch == epoch:
                     await self._prove(lane)
                     await self._hand_out(lane, records)
-            self._pause_and_resume()
+            pause_and_resume(self._source, self.lanes.values(), self.settings)
 
     async def _prove(self, lane: Lane) -> None:
         """Wait for a fresh proof that the partitions are ours."""
@@ -182,19 +183,6 @@ class Inlet:
             metrics.RECORDS.labels(lane.topic).inc(len(taken))
             self._clock.at_least(taken[-1].timestamp)
             await self._handout.give(lane, taken)
-
-    def _pause_and_resume(self) -> None:
-        if not self.settings.pausing:
-            return
-        most, most_bytes = self.settings.window_records, self.settings.window_bytes
-        for lane in self.lanes.values():
-            records, size = len(lane.window), lane.window.bytes
-            if not lane.paused and (records >= most or size >= most_bytes):
-                self._source.pause([lane.place])
-                lane.paused = True
-            elif lane.paused and records <= most // 2 and size <= most_bytes // 2:
-                self._source.resume([lane.place])
-                lane.paused = False
 
     async def _commit_loop(self) -> None:
         try:

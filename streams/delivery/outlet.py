@@ -14,7 +14,7 @@ from streams import metrics
 from streams.delivery.clock import BrokerClock
 from streams.delivery.driver import Sink
 from streams.delivery.errors import DeliveryError, Unavailable, Uncleared, Undeliverable
-from streams.delivery.partitions import Partitions
+from streams.delivery.partitions import Partitions, missing
 from streams.delivery.records import Cleared, Outgoing, Output, Place
 from streams.delivery.tickets import Queue, Ticket
 
@@ -163,7 +163,7 @@ class Outlet:
             if count:
                 self._queue(Place(topic, partition_for(record.key or b"", count)), record, ticket)
             else:
-                self._give_up(record, ticket, _missing(topic))
+                self._give_up(record, ticket, missing(topic))
 
     async def _drain(self, place: Place, queue: Queue) -> None:
         items = queue.items
@@ -201,7 +201,7 @@ class Outlet:
         if await self._partitions.ask(place.topic) > place.partition:
             return
         while items:
-            self._give_up(*items.popleft(), _missing(f"{place.topic}/{place.partition}"))
+            self._give_up(*items.popleft(), missing(f"{place.topic}/{place.partition}"))
 
     def _give_up(self, record: Outgoing, ticket: Ticket, error: Undeliverable) -> None:
         metrics.UNDELIVERABLE.labels(error.code).inc()
@@ -245,7 +245,3 @@ class Outlet:
         error = task.exception()
         if not self.failed.done():
             self.failed.set_exception(error if error is not None else DeliveryError("a writer ended"))
-
-
-def _missing(topic: str) -> Undeliverable:
-    return Undeliverable("unknown_capability", f"topic {topic} does not exist; run `edgeway topics apply`")

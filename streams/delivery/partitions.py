@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from streams.delivery.driver import Sink
-from streams.delivery.errors import Unavailable
+from streams.delivery.errors import Unavailable, Undeliverable
 
 log = logging.getLogger(__name__)
 
@@ -17,6 +17,11 @@ AGAIN_S = 0.3
 STALE_S = 60.0
 """Partitions may be added to a live topic: all processes must go over to the new number soon, since a join
 and its parts meet in one partition."""
+
+
+def missing(topic: str) -> Undeliverable:
+    """What becomes of a record for a topic that does not exist."""
+    return Undeliverable("unknown_capability", f"topic {topic} does not exist; run `edgeway topics apply`")
 
 
 class Partitions:

@@ -2,8 +2,8 @@
 
 Keys of the JSON: `kafka`, `topic` (one of a capability), `out`, and optionally `slot`, `leave`, `delay_s`,
 `killers` (values that end the process), `hang` (a value whose handler never returns), `bug` (a value whose
-handler raises what nobody catches), `task_ends` (true: a background task returns; false: it raises) and settings
-of delivery by their names.
+handler raises what nobody catches), `task_ends` (true: a background task returns; false: it raises), and
+settings of delivery by their names.
 """
 
 from __future__ import annotations
