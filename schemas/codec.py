@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Any, NoReturn, TypeVar, overload
 
 import msgspec
@@ -149,7 +149,8 @@ def digest_of(request: Request) -> str:
         request.max_cost,
         request.claim,
     )
-    return blake2b(_CANONICAL(parts), digest_size=16).hexdigest()
+    # OpenSSL's sha256 takes half the time of blake2b for the 3 KB of an image.
+    return sha256(_CANONICAL(parts)).hexdigest()[:32]
 
 
 def _check_integers(raw: bytes, found: Any) -> None:

@@ -119,13 +119,9 @@ class Join:
                 step.settle_for_weak()
             self.is_over = True
             return dispatches
-        moved = True
-        while moved:
-            moved = False
-            for step in self.steps.values():
-                if not step.is_decided and self._move(step, now, dispatches):
-                    moved = True
         open_steps = [step for step in self.steps.values() if not step.is_decided]
+        while any([self._move(step, now, dispatches) for step in open_steps]):  # noqa: C419 - each moves
+            open_steps = [step for step in open_steps if not step.is_decided]
         if open_steps and not any(step.started for step in open_steps):
             _break_circle(open_steps)
             open_steps = []

@@ -21,6 +21,7 @@ from streams.delivery.tickets import Queue, Ticket
 log = logging.getLogger(__name__)
 
 MOST_A_BATCH = 2000
+LEAST_A_SLICE = 32
 LEAST_PAUSE_S = 0.05
 MOST_PAUSE_S = 2.0
 
@@ -50,7 +51,7 @@ class Outlet:
         self._substitute = substitute
         self._partitions = Partitions(sink, send_timeout_s)
         self._waiting: dict[str, list[tuple[Outgoing, Ticket]]] = {}
-        self._queues: dict[Place, Queue] = {}
+        self._queues: dict[tuple[str, int], Queue] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._replacing = asyncio.Lock()
         self._generation = 0
@@ -91,11 +92,14 @@ class Outlet:
             self._post_cloud(output) if isinstance(output, Cleared) else self._post_open(output)
             for output in outputs
         ]
-        ticket = Ticket(len(records), done)
-        for record in records:
-            self._enqueue(record, ticket)
         if not records:
             done()
+            return
+        ticket = Ticket(len(records), done)
+        self.pending += len(records)
+        self._idle.clear()
+        for record in records:
+            self._enqueue(record, ticket)
 
     async def send(self, *outputs: Output, wait_s: float | None = None) -> None:
         """Write and wait for the acknowledgement.
@@ -132,36 +136,34 @@ class Outlet:
         return record
 
     def _enqueue(self, record: Outgoing, ticket: Ticket) -> None:
-        self.pending += 1
-        self._idle.clear()
         topic = record.topic
         if record.partition is not None:
-            self._queue(Place(topic, record.partition), record, ticket)
+            self._queue(topic, record.partition, record, ticket)
         elif topic in self._waiting:
             self._waiting[topic].append((record, ticket))
         elif count := self._partitions.known(topic):
-            self._queue(Place(topic, partition_for(record.key or b"", count)), record, ticket)
-            if self._partitions.is_stale(topic):
-                self._own(self._look_up(topic))
+            self._queue(topic, partition_for(record.key or b"", count), record, ticket)
         else:
             self._waiting[topic] = [(record, ticket)]
             self._own(self._look_up(topic))
 
-    def _queue(self, place: Place, record: Outgoing, ticket: Ticket) -> None:
-        queue = self._queues.get(place)
+    def _queue(self, topic: str, partition: int, record: Outgoing, ticket: Ticket) -> None:
+        queue = self._queues.get((topic, partition))
         if queue is None:
-            queue = self._queues[place] = Queue()
+            queue = self._queues[topic, partition] = Queue()
         queue.items.append((record, ticket))
         if not queue.sending:
             queue.sending = True
-            self._own(self._drain(place, queue))
+            self._own(self._drain(Place(topic, partition), queue))
+            if self._partitions.is_stale(topic):
+                self._own(self._look_up(topic))
 
     async def _look_up(self, topic: str) -> None:
         """Find out how many partitions a topic has, then queue what waits for that."""
         count = await self._partitions.ask(topic)
         for record, ticket in self._waiting.pop(topic, ()):
             if count:
-                self._queue(Place(topic, partition_for(record.key or b"", count)), record, ticket)
+                self._queue(topic, partition_for(record.key or b"", count), record, ticket)
             else:
                 self._give_up(record, ticket, missing(topic))
 
@@ -191,7 +193,8 @@ class Outlet:
                     most = (len(chunk) + 1) // 2
                 continue
             self._clock.observe(sent, self._clock.wall(), stamp)
-            most, pause = min(2 * most, MOST_A_BATCH), LEAST_PAUSE_S
+            # A slice of twice what fits: a backlog is not copied whole for each batch of it.
+            most, pause = min(2 * max(count, LEAST_A_SLICE), MOST_A_BATCH), LEAST_PAUSE_S
             for _ in range(count):
                 self._acknowledged(items.popleft()[1])
         queue.sending = False
