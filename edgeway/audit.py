@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from schemas import codec, headers, ids, topics
+from schemas.bounds import MAX_DEADLINE_MS
 from schemas.errors import SchemaError
 from schemas.messages import Failure, Format, Plan, Request, RequestInfo, Result
 from schemas.peek import peek_tenant
-
-DEFAULT_DEADLINE_MS = 30_000
-MAX_DEADLINE_MS = 600_000
-
-
-class Record(Protocol):
-    """What is read of a record; aiokafka's ConsumerRecord fits."""
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def value(self) -> bytes | None: ...
-    @property
-    def headers(self) -> Sequence[tuple[str, bytes]]: ...
+from streams.delivery.records import Record
+from streams.router.admission import DEFAULT_DEADLINE_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,9 +186,7 @@ class Model(Part, frozen=True, kw_only=True):
 
 
 class Timings(Part, frozen=True, kw_only=True):
-    """Where the time went, in ms: waiting in topic and queue, in the model; `total` from acceptance to the
-    answer.
-    """
+    """Where the time went, in ms: in topic and queue, in the model; `total` from acceptance to answer."""
 
     queue_ms: float = 0.0
     service_ms: float = 0.0
