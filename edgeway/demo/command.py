@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import uvloop
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -43,7 +44,7 @@ def run(requests: int | None = None, json_path: str | None = None) -> int:
         raise UsageError(f"--requests {count}: send at least 1")
     if json_path is not None and not Path(json_path).absolute().parent.is_dir():
         raise UsageError(f"--json {json_path}: there is no such folder")
-    return asyncio.run(_demonstrate(count, json_path))
+    return int(uvloop.run(_demonstrate(count, json_path)))
 
 
 async def _demonstrate(count: int, json_path: str | None) -> int:
