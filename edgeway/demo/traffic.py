@@ -14,7 +14,7 @@ from schemas import topics
 from schemas.messages import Request, Result
 from streams.settings import Settings
 
-IN_FLIGHT = 16
+IN_FLIGHT = 4
 """Requests on their way at any time: enough to keep every role busy, few enough to time them and not the
 queue."""
 LATE_S = 40.0
