@@ -77,9 +77,13 @@ class Worker:
             async with asyncio.TaskGroup() as group:
                 for service in self._services.values():
                     group.create_task(service.start())
-        except* WorkerError as errors:
+        except ExceptionGroup as errors:
+            # Not `except*`: Python 3.11.2, which is Debian's, wraps what is raised in there once more.
+            failed = next((error for error in errors.exceptions if isinstance(error, WorkerError)), None)
+            if failed is None:
+                raise
             await self.stop(0.0)
-            raise errors.exceptions[0] from None
+            raise failed from None
         self.ready = True
 
     async def stop(self, deadline_s: float) -> None:
