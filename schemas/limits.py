@@ -161,7 +161,7 @@ def check_size(raw: bytes, is_json: bool, limit: int = MAX_MEMORY) -> None:
     """
     if len(raw) > MAX_RECORD_BYTES:
         raise TooLarge(
-            f"record has {len(raw)} bytes; at most {MAX_RECORD_BYTES} are read, send large inputs by claim"
+            f"record has {len(raw)} bytes; at most {MAX_RECORD_BYTES} are read, send less at once"
         )
     if len(raw) <= (FREE_JSON if is_json else FREE_MSGPACK):
         return
@@ -169,5 +169,5 @@ def check_size(raw: bytes, is_json: bool, limit: int = MAX_MEMORY) -> None:
     if memory > limit:
         raise Malformed(
             f"record holds too many values: they would take more than {limit >> 20} MB of memory;"
-            " send numbers as bytes (little-endian float32), or the whole by claim"
+            " send numbers as bytes (little-endian float32), or less at once"
         )
