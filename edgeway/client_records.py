@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
@@ -106,16 +106,37 @@ class Awaited:
     open: dict[str, str]
     answered: set[str]
     duplicates: int = 0
+    given: set[str] = field(default_factory=set)
+    """Those whose ids the caller chose: they may have been used, and answered, before."""
 
     @classmethod
     def nothing(cls) -> Awaited:
         """Nothing awaited yet."""
         return cls({}, set())
 
-    def expect(self, record: Ready) -> None:
-        """Await the answer to `record`."""
+    def expect(self, record: Ready, *, given: bool = False) -> None:
+        """Await the answer to `record`, whose id is the caller's own where `given`."""
         if record.scoped not in self.answered:
             self.open[record.scoped] = record.id
+            if given:
+                self.given.add(record.scoped)
+
+    def may_be_old(self) -> bool:
+        """Whether an id is open that may have been answered before it was sent."""
+        return not self.given.isdisjoint(self.open)
+
+    def take_earlier(self, records: Iterable[Any]) -> list[Result]:
+        """The answers among `records`, results older than the requests: of ids that the caller chose, and
+        never an `id_conflict`, which answers another request."""
+        found = []
+        for record in records:
+            scoped = (record.key or b"").decode("utf-8", "replace")
+            result = read_result(record) if scoped in self.given and scoped in self.open else None
+            if result is not None and ids.scoped(result.tenant, result.id) == scoped:
+                del self.open[scoped]
+                self.answered.add(scoped)
+                found.append(result)
+        return found
 
     def take(self, records: Iterable[Any]) -> list[Result]:
         """The first answers among `records`."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 
 from edgeway import kafka
@@ -18,6 +19,10 @@ from schemas.topics import REQUESTS, RESULTS
 from streams.settings import Settings
 
 FINISH_S = 15.0
+LOOK_BACK_MS = 3_600_000
+FRESH_S = 2.0
+"""A new answer, or the conflict of an id used for something else, is there by then; only after that are
+earlier results looked for."""
 Line = tuple[int, Request | BadLine]
 
 
@@ -41,15 +46,19 @@ class Outcome:
     duplicates: int = 0
     unknown: list[str] = field(default_factory=list)
     unanswered: list[str] = field(default_factory=list)
+    earlier: list[str] = field(default_factory=list)
+    """Ids among the answered whose result was there before they were sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Called on the way: with each request that was handed over, each bad line, each result."""
+    """Called on the way: with each request that was handed over, each bad line, each result, and each result
+    that was there before its request."""
 
     sent: Callable[[Ready], None]
     bad: Callable[[BadLine], None]
     result: Callable[[Result], None]
+    earlier: Callable[[Result], None]
 
 
 async def send(settings: Settings, lines: AsyncIterator[Line], manner: Manner, tell: Listeners) -> Outcome:
@@ -74,8 +83,13 @@ async def send(settings: Settings, lines: AsyncIterator[Line], manner: Manner, t
             await _send_all(lines, manner, sender, awaited, outcome, tell)
             await sender.finish(FINISH_S)
             sent.set()
-            if collector is not None:
-                await asyncio.wait([collector], timeout=manner.wait_s)
+            if tail is not None and collector is not None and manner.wait_s is not None:
+                until = asyncio.get_running_loop().time() + manner.wait_s
+                await asyncio.wait([collector], timeout=min(FRESH_S, manner.wait_s / 2))
+                if not collector.done() and awaited.may_be_old():
+                    await _look_back(settings, tail, awaited, outcome, tell, until)
+                left = until - asyncio.get_running_loop().time()
+                await asyncio.wait([collector], timeout=max(0.0, left))
         finally:
             if collector is not None:
                 await _ended(collector)
@@ -104,7 +118,7 @@ async def _send_all(
         if manner.rate is not None:
             await asyncio.sleep(start + outcome.sent / manner.rate - loop.time())
         if manner.wait_s is not None:
-            awaited.expect(record)
+            awaited.expect(record, given=isinstance(line, Request) and line.id is not None)
         await sender.send(record)
         outcome.sent += 1
         tell.sent(record)
@@ -126,6 +140,25 @@ async def _collect(
             outcome.answered += 1
             outcome.errors += result.status == "error"
             tell.result(result)
+
+
+async def _look_back(
+    settings: Settings, tail: Tail, awaited: Awaited, outcome: Outcome, tell: Listeners, until: float
+) -> None:
+    """Take the results that were there before `tail`: an id used again with the same content is not answered
+    again. Reads LOOK_BACK_MS, and no longer than `until`."""
+    since = int(time.time() * 1000) - LOOK_BACK_MS
+    with suppress(TimeoutError):
+        async with asyncio.timeout_at(until), Tail(settings, RESULTS, since) as past:
+            async for records in past.to_end():
+                older = [record for record in records if record.offset < tail.began[record.partition]]
+                for result in awaited.take_earlier(older):
+                    outcome.answered += 1
+                    outcome.errors += result.status == "error"
+                    outcome.earlier.append(result.id)
+                    tell.earlier(result)
+                if not awaited.may_be_old():
+                    return
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

@@ -29,6 +29,8 @@ class Tail:
         self._since = since_ms
         self._consumer: Any = None
         self._places: list[TopicPartition] = []
+        self.began: dict[int, int] = {}
+        """The offset at which each partition is read first."""
 
     async def __aenter__(self) -> Self:
         counts = await kafka.partition_counts(self._settings, self._topic)
@@ -65,7 +67,8 @@ class Tail:
             found = await self._consumer.offsets_for_times(dict.fromkeys(self._places, self._since))
         for place in self._places:
             at = found.get(place)
-            self._consumer.seek(place, at.offset if at is not None else ends[place])
+            self.began[place.partition] = at.offset if at is not None else ends[place]
+            self._consumer.seek(place, self.began[place.partition])
 
     async def more(self, wait_ms: int = WAIT_MS) -> list[Any]:
         """The records that came, each partition's in order; empty where none came in `wait_ms`."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 500
 _SHOWN = 20
+BEFORE = "  answered before: the id was used already, and this is its result"
 _ONE = ("task", "query", "text", "input", "inputs", "privacy", "deadline_ms", "id", "tenant", "reply_to")
 
 
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     with _opened(args.file) as stream, bar("sending", _length(args.file), many) as progress:
         lines = _lines(stream) if request is None else _single(request)
         outcome = asyncio.run(send(settings, lines, manner, _listeners(args, many, progress)))
-    return _end(outcome, many, args.wait)
+    return _end(outcome, many, args.wait, args.json)
 
 
 def _opened(file: str | None) -> AbstractContextManager[IO[bytes]]:
@@ -144,10 +145,16 @@ def _listeners(args: argparse.Namespace, many: bool, progress: Bar) -> Listeners
     def result(found: Result) -> None:
         out(to_json(found) if args.json else short(found) if many else "\n".join(full(found)))
 
-    return Listeners(sent, bad, result)
+    def earlier(found: Result) -> None:
+        if args.json:
+            out(to_json(found))
+        else:
+            out(f"{short(found)}  (answered before)" if many else "\n".join([*full(found), BEFORE]))
+
+    return Listeners(sent, bad, result, earlier)
 
 
-def _end(outcome: Outcome, many: bool, waited: bool) -> int:
+def _end(outcome: Outcome, many: bool, waited: bool, as_json: bool) -> int:
     if many or outcome.unknown or outcome.unanswered:
         text = f"{outcome.sent} sent, {outcome.bad} bad lines, {len(outcome.unknown)} not acknowledged"
         if waited:
@@ -156,6 +163,8 @@ def _end(outcome: Outcome, many: bool, waited: bool) -> int:
         if outcome.duplicates:
             text += f", {outcome.duplicates} duplicate results"
         say(text)
+    if many or as_json:
+        _name("answered before: the ids were used already, and these are their results", outcome.earlier)
     _name("not acknowledged (the broker may have them all the same)", outcome.unknown)
     _name(
         "no result in time (are router, worker and aggregator up? `edgeway audit` shows)", outcome.unanswered

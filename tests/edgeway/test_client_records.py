@@ -56,6 +56,19 @@ def test_a_conflict_answers_the_request_whose_id_it_derives_from() -> None:
     assert not awaited.open
 
 
+def test_an_earlier_result_answers_only_an_id_that_the_caller_chose() -> None:
+    awaited = Awaited.nothing()
+    awaited.expect(ready(Request(id="mine", task="t"), "msgpack", ""), given=True)
+    awaited.expect(ready(Request(task="t"), "msgpack", "drawn"))
+    assert awaited.may_be_old()
+    past = [record(Result(id="drawn", status="ok")), record(Result(id="other", status="ok"))]
+    assert awaited.take_earlier(past) == []
+    again = [record(Result(id="mine", status="ok")), record(Result(id="mine", status="error"))]
+    assert [found.status for found in awaited.take_earlier(again)] == ["ok"], "the first is the answer"
+    assert not awaited.may_be_old()
+    assert list(awaited.open.values()) == ["drawn"]
+
+
 def test_what_is_no_result_reads_as_none() -> None:
     assert read_result(SimpleNamespace(value=None, headers=())) is None
     assert read_result(SimpleNamespace(value=b"\xc1", headers=())) is None

@@ -36,6 +36,25 @@ def test_send_explains_to_people(spine: Spine) -> None:
     assert shown.stdout == done.stdout
 
 
+def test_a_request_sent_again_finds_its_answer(spine: Spine, tmp_path: Path) -> None:
+    name = new_id()
+    words = ("send", "--kafka", spine.kafka, "--wait", "--timeout", "20s")
+    one = ("--task", "intent", "--text", SURE, "--id", name)
+    first, again = edgeway(*words, *one), edgeway(*words, *one)
+    assert (first.returncode, again.returncode) == (0, 0), again.stderr
+    assert "answered before" not in first.stdout
+    assert f"{name}: ok" in again.stdout
+    assert "answered before" in again.stdout
+    file = tmp_path / "again.jsonl"
+    file.write_text(json.dumps({"id": name, "task": "intent", "inputs": {"text": SURE}}), encoding="utf-8")
+    third = edgeway(*words, "--file", str(file), "--json")
+    assert third.returncode == 0, third.stderr
+    assert json.loads(third.stdout)["id"] == name
+    assert f"these are their results: {name}" in third.stderr
+    other = edgeway(*words, "--task", "intent", "--text", UNSURE, "--id", name)
+    assert other.returncode == 1, "a conflict is no earlier answer"
+
+
 def test_an_error_result_has_its_own_exit_code(spine: Spine) -> None:
     done = edgeway("send", "--kafka", spine.kafka, "--task", "intnet", "--text", SURE, "--wait")
     assert done.returncode == 1
