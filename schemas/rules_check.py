@@ -121,6 +121,13 @@ def _before(text: RulesText, task: TaskRule, path: Path) -> dict[str, frozenset[
 def _check_topics(text: RulesText, places: dict[tuple[Side, str], Path]) -> None:
     seen: dict[str, str] = {}
     for (side, capability), path in places.items():
+        own, _, rest = capability.partition("/")
+        if own in ("local", "cloud") and rest:
+            text.refuse(
+                path,
+                f'the capability {capability!r} begins with a side; write "capability": "{rest}" and '
+                f'"side": "{own}"',
+            )
         try:
             topic = capability_topic(side, capability)
         except UnknownTopic as error:

@@ -124,6 +124,10 @@ def tasks_of(text: RulesText) -> tuple[RulesFile, dict[str, TaskRule]]:
 
 def _task(text: RulesText, name: str, entry: dict[str, Any], path: Path) -> TaskRule:
     task = text.convert(entry, TaskRule, path)
+    if task.steps and task.capability is not None:
+        text.refuse(
+            (*path, "capability"), "a task has a `capability` or `steps`, not both; name it in its step"
+        )
     template = (
         TEMPLATES.get(name, {}) if not task.steps and task.capability is None and _builtin(text) else {}
     )

@@ -277,3 +277,20 @@ def test_any_near_miss_is_rules_or_refused(value):
 def test_any_bytes_are_refused(raw):
     with pytest.raises(RulesError, match=r"^rules: "):
         parse_rules(raw)
+
+
+class TestTakenForSomethingElse:
+    """What reads well and means something else."""
+
+    def test_a_side_before_a_capability(self):
+        said = refusal('{"tasks": {"a": {"capability": "local/x/y"}}}')
+        assert "begins with a side" in said
+        assert '"capability": "x/y" and "side": "local"' in said
+
+    def test_a_capability_beside_steps(self):
+        said = refusal('{"tasks": {"a": {"capability": "x", "steps": [{"name": "y"}]}}}')
+        assert "$.tasks.a.capability" in said
+        assert "not both" in said
+
+    def test_a_short_reply_topic_is_the_long_one(self):
+        assert parse_rules(b'{"reply_topics": ["foo"]}').reply_topics == ("results.foo",)
