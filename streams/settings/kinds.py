@@ -88,6 +88,8 @@ def _path(value: Any) -> Path:
 
 def _file(value: Any) -> Path:
     path = _path(value)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name a file")
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     return path

@@ -111,9 +111,6 @@ class Settings:
     app: str | None = _setting(
         None, kinds.TEXT, "worker", "Python module or file whose @capability functions are served"
     )
-    models: Path | None = _setting(
-        None, kinds.PATH, "worker", "folder of models, NAME/VERSION/model.onnx and card.json"
-    )
     model_threads: int = _setting(
         1, kinds.integer(1, 256), "worker", "threads that run models; each model runs single-threaded inside"
     )
