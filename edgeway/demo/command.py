@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import uvloop
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -23,6 +22,7 @@ from edgeway.explain import explain
 from edgeway.roles.process import Process
 from edgeway.roles.up import build, embedded_kafka
 from edgeway.rules_of import rules_of
+from edgeway.signals import run as run_until_told
 from edgeway.topics_admin import apply_topics
 from schemas.messages import Request, Result
 from schemas.topics import topics_for
@@ -44,7 +44,7 @@ def run(requests: int | None = None, json_path: str | None = None) -> int:
         raise UsageError(f"--requests {count}: send at least 1")
     if json_path is not None and not Path(json_path).absolute().parent.is_dir():
         raise UsageError(f"--json {json_path}: there is no such folder")
-    return int(uvloop.run(_demonstrate(count, json_path)))
+    return run_until_told(_demonstrate(count, json_path), Exit.INTERRUPTED)
 
 
 async def _demonstrate(count: int, json_path: str | None) -> int:

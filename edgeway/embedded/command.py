@@ -10,15 +10,16 @@ from types import FrameType
 from edgeway.embedded.errors import EmbeddedKafkaError
 from edgeway.embedded.kafka import EmbeddedKafka
 from edgeway.embedded.settings import BrokerSettings
+from edgeway.signals import stopping
 
 WATCH = 0.5
 FAILED = 1
 
 
 def broker(data: str | None, port: int | None, brokers: int = 1) -> int:
-    """Run brokers until SIGINT or SIGTERM; the bootstrap address is the first line on standard output.
+    """Run brokers until SIGINT, SIGTERM or SIGHUP; the first line of output is the bootstrap address.
 
-    Returns the exit code: 0 after a signal, 2 where the port is taken, 1 when the start failed
+    Returns the exit code: 0 after a signal, 2 where the port or the data folder cannot be used, 1 when the start failed
     otherwise or a broker ended by itself. To be called from the main thread (it sets signal handlers).
     """
     asked = threading.Event()
@@ -26,7 +27,7 @@ def broker(data: str | None, port: int | None, brokers: int = 1) -> int:
     def ask(_number: int, _frame: FrameType | None) -> None:
         asked.set()
 
-    previous = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, ask) for number in stopping()}
     try:
         settings = BrokerSettings(data=Path(data) if data is not None else None, port=port, brokers=brokers)
         kafka = EmbeddedKafka(settings)

@@ -22,7 +22,7 @@ from edgeway.embedded.ports import choose_nodes
 from edgeway.embedded.process import BrokerProcess
 from edgeway.embedded.properties import HOST, LOG4J2, Node, java_command, render, server_properties
 from edgeway.embedded.settings import BrokerSettings
-from edgeway.embedded.storage import DataFolder
+from edgeway.embedded.storage import TEMPORARY, DataFolder, sweep
 
 POLL = 0.05
 ASK_TIMEOUT = 1.0
@@ -126,7 +126,9 @@ class EmbeddedKafka:
         self._jars = jars(
             self._cache, settings.version, self._java, settings.fetch_timeout, self._given_up.is_set
         )
-        path = settings.data or Path(tempfile.mkdtemp(prefix="edgeway-kafka-"))
+        if settings.data is None:
+            sweep(Path(tempfile.gettempdir()), time.time())
+        path = settings.data or Path(tempfile.mkdtemp(prefix=TEMPORARY))
         try:
             self._folder = DataFolder(path.resolve(), settings.brokers)
             self._launch_all()

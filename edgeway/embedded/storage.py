@@ -3,15 +3,22 @@
 import base64
 import fcntl
 import json
+import logging
 import os
+import shutil
 import time
 import uuid
 from pathlib import Path
 
-from edgeway.embedded.errors import EmbeddedKafkaError
+from edgeway.embedded.errors import UnusableSetting
 from edgeway.embedded.properties import meta_properties
 
 LOCK_WAIT = 3.0
+TEMPORARY = "edgeway-kafka-"
+"""What the name of a temporary data folder begins with."""
+SWEEP_AGE = 60.0
+
+_log = logging.getLogger(__name__)
 
 
 def kafka_uuid() -> str:
@@ -22,6 +29,34 @@ def kafka_uuid() -> str:
             return text
 
 
+def sweep(parent: Path, now: float) -> list[Path]:
+    """Remove the temporary data folders below `parent` that killed processes of this user left.
+
+    Left is one whose lock nobody holds; those removed are returned. A lock younger than SWEEP_AGE (seconds) may be one not taken yet.
+    """
+    removed = []
+    for path in sorted(parent.glob(f"{TEMPORARY}*")):
+        try:
+            if path.is_symlink() or not path.is_dir() or path.stat().st_uid != os.getuid():
+                continue
+            lock = os.open(path / ".lock", os.O_RDWR | os.O_NOFOLLOW)
+        except OSError:  # gone meanwhile, or none of ours
+            continue
+        try:
+            if now - os.fstat(lock).st_mtime < SWEEP_AGE:
+                continue
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path)
+            removed.append(path)
+        except BlockingIOError:
+            continue
+        except OSError as error:
+            _log.warning("the left data folder %s could not be removed: %s", path, error)
+        finally:
+            os.close(lock)
+    return removed
+
+
 class DataFolder:
     """A locked data folder. The lock is also inherited by the brokers, so it lasts as long as any of them."""
 
@@ -29,7 +64,7 @@ class DataFolder:
         """Lock, check and describe `path`, which is created where missing.
 
         Raises:
-            EmbeddedKafkaError: in use by another process, made for another number of brokers, not ours,
+            UnusableSetting: in use by another process, made for another number of brokers, not ours,
                 or not writable.
         """
         self.path = path
@@ -38,10 +73,16 @@ class DataFolder:
             path.mkdir(parents=True, exist_ok=True)
             self.lock = os.open(path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as exc:
-            raise EmbeddedKafkaError(f"cannot use the data folder {path}: {exc}") from exc
+            why = "it is no folder" if path.is_file() else exc.strerror or str(exc)
+            raise UnusableSetting(
+                f"cannot use the data folder {path}: {why}; choose a folder that can be written"
+            ) from exc
         try:
             self._take_lock()
             self.cluster_id = self._cluster_id()
+        except OSError as exc:
+            os.close(self.lock)
+            raise UnusableSetting(f"cannot use the data folder {path}: {exc}") from exc
         except BaseException:
             os.close(self.lock)
             raise
@@ -85,7 +126,7 @@ class DataFolder:
                 fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as exc:
                 if time.monotonic() >= deadline:
-                    raise EmbeddedKafkaError(
+                    raise UnusableSetting(
                         f"the data folder {self.path} is in use by another Edgeway process: stop it "
                         "(or connect to its broker), or choose another folder"
                     ) from exc
@@ -98,7 +139,7 @@ class DataFolder:
         if not file.exists():
             strangers = [item.name for item in self.path.iterdir() if not item.name.startswith(".")]
             if strangers:
-                raise EmbeddedKafkaError(
+                raise UnusableSetting(
                     f"the folder {self.path} is not empty and holds no embedded Kafka "
                     f"(found {sorted(strangers)[0]!r}): choose an empty or a new folder"
                 )
@@ -109,11 +150,11 @@ class DataFolder:
             cluster = json.loads(file.read_text(encoding="utf-8"))
             found, cluster_id = int(cluster["brokers"]), str(cluster["cluster_id"])
         except (OSError, ValueError, KeyError, TypeError) as exc:
-            raise EmbeddedKafkaError(
+            raise UnusableSetting(
                 f"cannot read {file}: {exc!r}; remove the data folder to begin anew"
             ) from exc
         if found != self.brokers:
-            raise EmbeddedKafkaError(
+            raise UnusableSetting(
                 f"the data folder {self.path} was made for {found} broker(s), not {self.brokers}: "
                 f"start {found}, or choose another folder"
             )

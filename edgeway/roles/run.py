@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import uvloop
-
+from edgeway import signals
+from edgeway.errors import Exit
 from edgeway.roles.process import Process
 from edgeway.roles.serving import check_topics, serve
 from edgeway.rules_of import rules_of
@@ -59,4 +59,4 @@ async def _one_role(name: str, settings: Settings, add: Add) -> int:
 
 
 def _run(main: Any) -> int:
-    return int(uvloop.run(main))
+    return signals.run(main, Exit.OK)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 from collections.abc import Awaitable, Callable
 
 from edgeway.errors import Exit, KafkaUnreachable
 from edgeway.roles import collector
 from edgeway.roles.door import Door, bound, door
 from edgeway.roles.process import Process
+from edgeway.signals import stopping
 from edgeway.topics_admin import require_topics
 from schemas.rules import Rules
 from schemas.topics import topics_for
@@ -85,7 +85,7 @@ async def _started(process: Process, stop: asyncio.Event) -> bool:
 
 
 def hear_signals() -> asyncio.Event:
-    """An event set by SIGINT or SIGTERM; a second signal ends the process at once, uncommitted."""
+    """An event set by SIGINT, SIGTERM or SIGHUP; a second signal ends the process at once, uncommitted."""
     stop = asyncio.Event()
 
     def hear() -> None:
@@ -94,7 +94,7 @@ def hear_signals() -> asyncio.Event:
         stop.set()
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stopping():
         loop.add_signal_handler(number, hear)
     return stop
 

@@ -16,7 +16,7 @@ from edgeway.embedded.metadata import brokers, request
 from edgeway.embedded.ports import choose_nodes, is_free
 from edgeway.embedded.properties import Node, render, server_properties
 from edgeway.embedded.resolve import binding, broken, without_secrets
-from edgeway.embedded.storage import DataFolder, kafka_uuid
+from edgeway.embedded.storage import SWEEP_AGE, TEMPORARY, DataFolder, kafka_uuid, sweep
 
 NODES = [Node(1, 19001, 19011), Node(2, 19002, 19012), Node(3, 19003, 19013)]
 
@@ -164,3 +164,18 @@ def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(EmbeddedKafkaError, match=r"thesis\.txt"):
         DataFolder(tmp_path, 1)
+
+
+def test_only_temporary_folders_that_nobody_holds_are_swept(tmp_path: Path) -> None:
+    held = DataFolder(tmp_path / f"{TEMPORARY}held", 1)
+    left = tmp_path / f"{TEMPORARY}left"
+    DataFolder(left, 1).close()
+    DataFolder(tmp_path / "other", 1).close()
+    (tmp_path / f"{TEMPORARY}strange").mkdir()
+    (tmp_path / f"{TEMPORARY}link").symlink_to(tmp_path / "other")
+    now = (left / ".lock").stat().st_mtime
+    assert sweep(tmp_path, now + 1.0) == [], "too young"
+    assert sweep(tmp_path, now + SWEEP_AGE + 5.0) == [left]
+    names = {path.name.removeprefix(TEMPORARY) for path in tmp_path.iterdir()}
+    assert names == {"held", "other", "strange", "link"}
+    held.close()
