@@ -38,7 +38,11 @@ class Asked:
 
 
 class Ledger:
-    """Requests without an answer so far. Give it the requests of the window first, then the results."""
+    """Requests without an answer so far. Give it the requests of the window first, then the results.
+
+    `requests` = answered + open (waiting or unanswered) + `repeated` (the same again, answered once) +
+    `unreadable`.
+    """
 
     def __init__(self) -> None:
         self._open: dict[str, Asked] = {}
@@ -56,10 +60,13 @@ class Ledger:
             self.unreadable += 1
             return
         first = self._open.setdefault(asked.scoped, asked)
-        if first is not asked:
+        if first is asked:
+            return
+        # Each record counts once: one with other content under the same id gets an answer of its own.
+        if first.digest is not None and asked.digest not in (None, first.digest):
+            self._conflict(first, asked)
+        else:
             self.repeated += 1
-            if first.digest is not None and asked.digest not in (None, first.digest):
-                self._conflict(first, asked)
 
     def result(self, record: Record) -> None:
         """Strike out the request that one record of `results` answers."""

@@ -62,6 +62,9 @@ class Sender:
         self._topic = topic
         self._pending: dict[asyncio.Future[Any], str] = {}
         self.acknowledged = 0
+        self.refusals = 0
+        """How many records in a row the client did not take; with a broker it takes each within its request
+        timeout."""
         self.unknown: list[str] = []
         """Ids of records whose fate is unknown: refused, or not acknowledged in time."""
 
@@ -77,7 +80,9 @@ class Sender:
             )
         except KafkaError:
             self.unknown.append(record.id)
+            self.refusals += 1
             return
+        self.refusals = 0
         self._pending[future] = record.id
         future.add_done_callback(self._done)
 
@@ -89,6 +94,11 @@ class Sender:
             self.unknown.append(record_id)
         else:
             self.acknowledged += 1
+
+    @property
+    def unacknowledged(self) -> list[str]:
+        """Ids of all records that have no acknowledgement so far."""
+        return [*self.unknown, *self._pending.values()]
 
     async def finish(self, timeout_s: float) -> None:
         """Wait for the acknowledgements; what has none by then counts as unknown."""

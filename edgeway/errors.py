@@ -22,11 +22,11 @@ class Exit(IntEnum):
 EXIT_TEXT = {
     Exit.OK: "all done",
     Exit.FAILED: "something unexpected, or an answer was an error",
-    Exit.USAGE: "wrong flags, settings or input lines, or a port that is taken",
+    Exit.USAGE: "wrong flags, settings or input lines, or a port or folder that cannot be used",
     Exit.UNREACHABLE: "Kafka cannot be reached",
     Exit.TOPICS: "topics are missing or wrong",
     Exit.UNANSWERED: "something was not answered or not found",
-    Exit.INTERRUPTED: "interrupted",
+    Exit.INTERRUPTED: "interrupted; a role, `up` or `broker` that was told to stop ends with 0",
 }
 
 
@@ -78,6 +78,33 @@ class PortTaken(EdgewayError):
         super().__init__(
             f"port {port} on {host} is taken by another process: give another --port, or stop it"
         )
+
+
+class HostUnusable(EdgewayError):
+    """The address to listen on is none of this machine."""
+
+    exit_code = Exit.USAGE
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        super().__init__(
+            f"cannot listen on --host {host}, port {port}: {reason}; give an address of this machine "
+            "(127.0.0.1, or 0.0.0.0 for all of them) and a port that this user may take"
+        )
+
+
+class OutputLost(EdgewayError):
+    """Standard output takes no more."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"standard output cannot be written: {reason}; send it somewhere else, or to /dev/null"
+        )
+
+
+class TopicsRefused(EdgewayError):
+    """The broker refused to make or alter a topic."""
+
+    exit_code = Exit.TOPICS
 
 
 class UnknownCapability(EdgewayError):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from schemas import codec
+from schemas import codec, ids
+from schemas.bounds import MAX_DEADLINE_MS, MAX_TASK, MAX_TOPIC, TENANT, TENANT_WORDS
 from schemas.errors import SchemaError
 from schemas.messages import Request
 
@@ -42,7 +44,7 @@ def parse_line(number: int, raw: bytes) -> Request | BadLine | None:
     try:
         request = codec.decode_request(line, "json")
     except SchemaError as exc:
-        return BadLine(number, str(exc))
+        return BadLine(number, f"{exc}; a file holds one JSON object a line" if _is_part(line) else str(exc))
     if request.task is None and request.query is None:
         return BadLine(number, "neither task nor query; give one of them")
     return request
@@ -56,6 +58,7 @@ def request_of(ask: Ask) -> Request:
     """
     if ask.task is None and ask.query is None:
         raise ValueError("what is asked? give --task NAME, --query PHRASE, or --file FILE")
+    _check_flags(ask)
     inputs: dict[str, Any] = {}
     if ask.inputs is not None:
         try:
@@ -78,6 +81,46 @@ def request_of(ask: Ask) -> Request:
         return codec.decode_request(raw, "msgpack")
     except SchemaError as exc:
         raise ValueError(str(exc)) from exc
+
+
+def _is_part(line: bytes) -> bool:
+    """Whether a line looks like a part of a JSON text that goes over several, or like an array."""
+    return line[:1] in b'["]}' or line == b"{"
+
+
+def _check_flags(ask: Ask) -> None:
+    """What the decoder would refuse too, but without the flag's name."""
+    texts = {"task": ask.task, "query": ask.query, "text": ask.text, "inputs": ask.inputs, **ask.fields}
+    flags = [("--" + name.replace("_", "-"), value) for name, value in texts.items()]
+    for flag, value in [*flags, *(("--input", pair) for pair in ask.pairs)]:
+        if isinstance(value, str) and not _is_utf8(value):
+            raise ValueError(f"{flag} is no UTF-8 text")
+    given = ask.fields
+    deadline, tenant, request_id = given.get("deadline_ms"), given.get("tenant"), given.get("id")
+    if deadline is not None and not 1 <= deadline <= MAX_DEADLINE_MS:
+        raise ValueError(f"--deadline-ms {deadline}: give 1 to {MAX_DEADLINE_MS} (10 minutes)")
+    if tenant is not None and not re.match(TENANT, tenant):
+        raise ValueError(f"--tenant {tenant!r}: give {TENANT_WORDS}")
+    if request_id is not None:
+        try:
+            ids.check_id(request_id, "--id")
+        except SchemaError as exc:
+            raise ValueError(str(exc)) from exc
+    for name, value, longest in (
+        ("task", ask.task, MAX_TASK),
+        ("reply-to", given.get("reply_to"), MAX_TOPIC),
+    ):
+        if value is not None and not 1 <= len(value) <= longest:
+            raise ValueError(f"--{name}: give 1 to {longest} characters")
+
+
+def _is_utf8(text: str) -> bool:
+    # Bytes of an argument that are no UTF-8 come as lone surrogates.
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _value(text: str) -> Any:

@@ -6,11 +6,14 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+
+from aiokafka.errors import KafkaError
 
 from edgeway import kafka
 from edgeway.client_records import Awaited, Ready, Sender, ready
+from edgeway.errors import KafkaUnreachable
 from edgeway.request_lines import BadLine
 from edgeway.tail import Tail
 from schemas.errors import SchemaError
@@ -19,6 +22,8 @@ from schemas.topics import REQUESTS, RESULTS
 from streams.settings import Settings
 
 FINISH_S = 15.0
+REFUSALS = 3
+"""So many records in a row that the client did not take (10 s each) mean that no broker is there."""
 LOOK_BACK_MS = 3_600_000
 FRESH_S = 2.0
 """A new answer, or the conflict of an id used for something else, is there by then; only after that are
@@ -37,7 +42,10 @@ class Manner:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the requests; `unknown` were not acknowledged, `unanswered` had no result in time."""
+    """What became of the requests; `unknown` were not acknowledged, `unanswered` had no result in time.
+
+    `trouble` says what ended the sending or the listening early; empty where nothing did.
+    """
 
     sent: int = 0
     bad: int = 0
@@ -46,6 +54,7 @@ class Outcome:
     duplicates: int = 0
     unknown: list[str] = field(default_factory=list)
     unanswered: list[str] = field(default_factory=list)
+    trouble: str = ""
     earlier: list[str] = field(default_factory=list)
     """Ids among the answered whose result was there before they were sent."""
 
@@ -61,19 +70,22 @@ class Listeners:
     earlier: Callable[[Result], None]
 
 
-async def send(settings: Settings, lines: AsyncIterator[Line], manner: Manner, tell: Listeners) -> Outcome:
+async def send(
+    settings: Settings, lines: AsyncIterator[Line], manner: Manner, tell: Listeners, outcome: Outcome
+) -> None:
     """Send all requests of `lines`; with `manner.wait_s` wait so long for results after the last one.
+
+    `outcome` is filled in on the way, so that it can be told of an interrupted sending too.
 
     Raises:
         KafkaUnreachable: no broker answers.
         TopicsWrong: a topic is missing.
     """
-    outcome = Outcome()
     awaited = Awaited.nothing()
+    waits = manner.wait_s is not None
     async with AsyncExitStack() as stack:
-        names = (REQUESTS, RESULTS) if manner.wait_s is not None else (REQUESTS,)
-        counts = await kafka.partition_counts(settings, *names)
-        tail = await stack.enter_async_context(Tail(settings, RESULTS)) if manner.wait_s is not None else None
+        counts = await kafka.partition_counts(settings, *((REQUESTS, RESULTS) if waits else (REQUESTS,)))
+        tail = await stack.enter_async_context(Tail(settings, RESULTS)) if waits else None
         sender = Sender(await stack.enter_async_context(kafka.producer(settings)), counts[REQUESTS])
         sent = asyncio.Event()
         collector = (
@@ -91,12 +103,11 @@ async def send(settings: Settings, lines: AsyncIterator[Line], manner: Manner, t
                 left = until - asyncio.get_running_loop().time()
                 await asyncio.wait([collector], timeout=max(0.0, left))
         finally:
+            outcome.unknown = sender.unacknowledged
+            outcome.duplicates = awaited.duplicates
+            outcome.unanswered = list(awaited.open.values())
             if collector is not None:
                 await _ended(collector)
-    outcome.unknown = sender.unknown
-    outcome.duplicates = awaited.duplicates
-    outcome.unanswered = list(awaited.open.values())
-    return outcome
 
 
 async def _send_all(
@@ -110,6 +121,9 @@ async def _send_all(
     loop = asyncio.get_running_loop()
     start = loop.time()
     async for number, line in lines:
+        if sender.refusals >= REFUSALS:
+            outcome.trouble = "no broker takes requests any more: the rest of the input was not sent"
+            return
         record = line if isinstance(line, BadLine) else _ready(number, line, manner.fmt)
         if isinstance(record, BadLine):
             outcome.bad += 1
@@ -134,9 +148,14 @@ def _ready(number: int, request: Request, fmt: Format) -> Ready | BadLine:
 async def _collect(
     tail: Tail, awaited: Awaited, sent: asyncio.Event, outcome: Outcome, tell: Listeners
 ) -> None:
-    """Take results until all are sent and answered."""
+    """Take results until all are sent and answered, or the client gives up reading."""
     while not (sent.is_set() and not awaited.open):
-        for result in awaited.take(await tail.more()):
+        try:
+            records = await tail.more()
+        except KafkaError as exc:
+            outcome.trouble = f"no more results could be read: {str(exc) or type(exc).__name__}"
+            return
+        for result in awaited.take(records):
             outcome.answered += 1
             outcome.errors += result.status == "error"
             tell.result(result)
@@ -148,7 +167,7 @@ async def _look_back(
     """Take the results that were there before `tail`: an id used again with the same content is not answered
     again. Reads LOOK_BACK_MS, and no longer than `until`."""
     since = int(time.time() * 1000) - LOOK_BACK_MS
-    with suppress(TimeoutError):
+    try:
         async with asyncio.timeout_at(until), Tail(settings, RESULTS, since) as past:
             async for records in past.to_end():
                 older = [record for record in records if record.offset < tail.began[record.partition]]
@@ -159,6 +178,10 @@ async def _look_back(
                     tell.earlier(result)
                 if not awaited.may_be_old():
                     return
+    except TimeoutError:
+        return
+    except (KafkaError, KafkaUnreachable) as exc:
+        outcome.trouble = f"earlier results could not be read: {str(exc) or type(exc).__name__}"
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

@@ -11,7 +11,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, for_code
 
 from edgeway import kafka
-from edgeway.errors import EdgewayError, TopicsWrong
+from edgeway.errors import TopicsRefused, TopicsWrong
 from edgeway.topics_check import CONFIGS, Actual, Problem, compare, wanted_configs
 from schemas.topics import TopicSpec
 from streams.settings import Settings
@@ -74,7 +74,7 @@ async def apply_topics(
 
     Raises:
         KafkaUnreachable: no broker answered.
-        EdgewayError: the broker refused a change; the text says which and why.
+        TopicsRefused: the broker refused a change; the text says which and why.
     """
     async with kafka.admin(settings) as client:
         there = await describe(client)
@@ -147,7 +147,7 @@ async def _create(
         if code not in (0, _EXISTS):
             refused.append(f"topic {name} was not made: {_why(code, message)}")
     if refused:
-        raise EdgewayError("\n".join(refused))
+        raise TopicsRefused("\n".join(refused))
     return tuple(name for name, code, *_ in answer.topic_errors if code == 0)
 
 
@@ -171,7 +171,7 @@ async def _configure(client: AIOKafkaAdminClient, problems: Iterable[Problem]) -
     for answer in await client.alter_configs(resources):
         for code, message, _kind, name in answer.resources:
             if code:
-                raise EdgewayError(f"topic {name} could not be altered: {_why(code, [message])}")
+                raise TopicsRefused(f"topic {name} could not be altered: {_why(code, [message])}")
     return [f"{name}: {key} = {value}" for name, change in changes.items() for key, value in change.items()]
 
 
@@ -185,7 +185,7 @@ async def _grow(client: AIOKafkaAdminClient, problems: Iterable[Problem]) -> lis
     try:
         await client.create_partitions({name: NewPartitions(count) for name, count in wanted.items()})
     except KafkaError as exc:
-        raise EdgewayError(f"partitions could not be added: {exc}") from exc
+        raise TopicsRefused(f"partitions could not be added: {exc}") from exc
     return [f"{name}: {count} partitions" for name, count in wanted.items()]
 
 

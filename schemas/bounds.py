@@ -12,6 +12,10 @@ Money = Annotated[float, Meta(ge=0, le=MAX_MONEY)]
 MAX_DEADLINE_MS = 600_000
 """The longest deadline a request may ask for: 10 minutes."""
 DeadlineMs = Annotated[int, Meta(ge=1, le=MAX_DEADLINE_MS)]
-Tenant = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$(?!\n)")]
-TaskName = Annotated[str, Meta(min_length=1, max_length=128)]
-TopicName = Annotated[str, Meta(min_length=1, max_length=249)]
+TENANT = r"^[A-Za-z0-9._-]{1,64}$(?!\n)"
+TENANT_WORDS = "1 to 64 of A-Z, a-z, 0-9, dot, underscore and hyphen"
+Tenant = Annotated[str, Meta(pattern=TENANT)]
+MAX_TASK = 128
+MAX_TOPIC = 249
+TaskName = Annotated[str, Meta(min_length=1, max_length=MAX_TASK)]
+TopicName = Annotated[str, Meta(min_length=1, max_length=MAX_TOPIC)]

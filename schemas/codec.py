@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from hashlib import sha256
@@ -9,7 +10,9 @@ from typing import Any, NoReturn, TypeVar, overload
 
 import msgspec
 
+from schemas.bounds import TENANT_WORDS
 from schemas.checks import check_message
+from schemas.choices import choices_at, located
 from schemas.errors import Malformed, TooLarge, UnsupportedVersion
 from schemas.formats import decoder, format_of, read_head
 from schemas.ids import check_id
@@ -40,6 +43,7 @@ _PRIVACY = re.compile(r"privacy([_\- ]?level)?", re.IGNORECASE)
 # `Privacy` folded into the inputs would send to the cloud what its producer declared private.
 
 _QUOTED = re.compile(r"'.*'", re.DOTALL)
+_SURROGATE = "a text with half a surrogate pair, which is no character; send the whole pair or leave it out"
 _ERRORS = (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError)
 _PACK = msgspec.msgpack.Encoder().encode
 
@@ -101,7 +105,7 @@ def decode(raw: bytes, kind: Any, fmt: Format | None = None) -> Any:
         if fmt == "json":
             _check_integers(raw, message)
     except _ERRORS as error:
-        _refuse(raw, fmt, _name(kind), error)
+        _refuse(raw, fmt, kind, error)
     if message.v not in _READ_VERSIONS:
         raise _unsupported(message.v)
     check_message(message)
@@ -127,7 +131,7 @@ def decode_request(raw: bytes, fmt: Format | None = None) -> Request:
         if fmt == "json":
             _check_integers(raw, found)
     except _ERRORS as error:
-        _refuse(raw, fmt, "Request", error)
+        _refuse(raw, fmt, Request, error)
     if request.v not in _READ_VERSIONS:
         raise _unsupported(request.v)
     if request.id is not None:
@@ -187,13 +191,14 @@ def _folded(found: dict[Any, Any]) -> dict[str, Any]:
     return known
 
 
-def _refuse(raw: bytes, fmt: Format, name: str, error: Exception) -> NoReturn:
+def _refuse(raw: bytes, fmt: Format, kind: Any, error: Exception) -> NoReturn:
     head = read_head(raw, fmt)
     if head is not None and type(head.v) is int and head.v not in _READ_VERSIONS:
         raise _unsupported(head.v) from None
     if isinstance(error, Malformed):
         raise error
-    raise Malformed(f"not a {name} in {fmt}: {_reason(error)}") from None
+    why = _SURROGATE if fmt == "json" and _has_lone_surrogate(raw, error) else _reason(error, kind)
+    raise Malformed(f"not a {_name(kind)} in {fmt}: {why}") from None
 
 
 def _unsupported(version: int) -> UnsupportedVersion:
@@ -202,13 +207,33 @@ def _unsupported(version: int) -> UnsupportedVersion:
     )
 
 
-def _reason(error: Exception) -> str:
+def _has_lone_surrogate(raw: bytes, error: Exception) -> bool:
+    """Whether that is the error: of half a pair at the end of a text the decoder says that input is
+    missing."""
+    if "surrogate" in str(error):
+        return True
+    if "truncated" not in str(error) or b"\\u" not in raw:
+        return False
+    try:
+        json.loads(raw)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _reason(error: Exception, kind: Any = None) -> str:
     """The words of a decoder, without any value that it quotes from the payload."""
     if isinstance(error, RecursionError):
         return "nested too deep"
     if isinstance(error, UnicodeError):
         return "text that is no UTF-8 (a lone surrogate or odd bytes)"
-    return _QUOTED.sub("'...'", str(error))[:200]
+    why = _QUOTED.sub("'...'", str(error))[:200]
+    if kind is not None and why.startswith("Invalid enum value"):
+        known = choices_at(kind, located(why)[1])
+        return f"{why}; give one of {', '.join(known)}" if known else why
+    if "matching regex" in why and why.endswith(".tenant`"):
+        return why.replace("matching regex '...'", f"of {TENANT_WORDS}")
+    return why
 
 
 def _name(kind: Any) -> str:

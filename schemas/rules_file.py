@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
+from schemas.choices import choices_at, located
 from schemas.errors import RulesError, UnknownTopic
 from schemas.places import Path, offset, show
 from schemas.rules_structs import DEFAULT_MERGE, MergeRule, RulesFile, StepRule, TaskRule, Weights
@@ -25,8 +26,6 @@ S = TypeVar("S", bound=msgspec.Struct)
 _OWN = tuple(name for name in RulesFile.__struct_fields__ if name != "tasks")
 """The keys beside the tasks."""
 _INHERITED = ("local_threshold", "slow_ms", "on_slow")
-_PLACE = re.compile(r"(.*) - at `(?:key in )?\$(.*)`", re.DOTALL)
-_SEGMENT = re.compile(r"\.([A-Za-z_]+)|\[(\d+)\]")
 _UNKNOWN = re.compile(r"unknown field `(.*?)`", re.DOTALL)
 
 
@@ -49,6 +48,8 @@ class RulesText:
             raise RulesError(f"rules: {len(raw)} bytes; at most {MAX_RULES_BYTES} are read")
         try:
             text = raw.decode("utf-8-sig")
+            if not text.strip():
+                raise RulesError('rules: the file is empty; write {"tasks": {"NAME": {...}}}')
             said = json.loads(text, object_pairs_hook=_unique, parse_constant=_constant)
         except UnicodeDecodeError as error:
             raise RulesError(f"rules: not UTF-8 at byte {error.start}; save the file as UTF-8") from None
@@ -79,7 +80,11 @@ class RulesText:
         try:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            why, below = _located(str(error))
+            why, below = located(str(error))
+            if why.startswith("Invalid enum value") and (known := choices_at(kind, below)):
+                why += f"; give one of {', '.join(known)}"
+            elif why.startswith("Expected `str` matching regex"):
+                why = "no URL; give http://HOST... or https://HOST..."
             unknown = _UNKNOWN.search(why)
             if unknown is None:
                 self.refuse(path + below, why)
@@ -185,20 +190,6 @@ def _unknown(key: str, kind: type[msgspec.Struct], below: Path) -> str:
     return "unknown key; " + (
         f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
     )
-
-
-def _located(message: str) -> tuple[str, Path]:
-    """The words and the path in an error of msgspec; the path ends at the first key that it does not name."""
-    found = _PLACE.fullmatch(message)
-    if found is None:
-        return message, ()
-    path: list[str | int] = []
-    rest = found.group(2)
-    at = 0
-    while (segment := _SEGMENT.match(rest, at)) is not None:
-        path.append(segment.group(1) if segment.group(1) else int(segment.group(2)))
-        at = segment.end()
-    return found.group(1), tuple(path)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

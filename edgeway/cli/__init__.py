@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import os
 import sys
 from collections.abc import Sequence
 
@@ -24,11 +23,13 @@ from edgeway.cli import (
     worker,
 )
 from edgeway.cli.arguments import EPILOG
-from edgeway.cli.output import say
-from edgeway.errors import EdgewayError, Exit
+from edgeway.cli.output import drop_stdout, prepare_streams, say
+from edgeway.errors import EdgewayError, Exit, OutputLost, UsageError
 from streams.settings import SettingsError
 
 _COMMANDS = (up, demo, send, results, router, aggregator, worker, topics, audit, broker)
+
+_WRITERS = ("send", "results", "audit", "topics", "broker")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -48,21 +49,27 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. Wrong flags end in SystemExit(2), as argparse does it."""
+    prepare_streams()
     args = parser().parse_args(argv)
     try:
+        if sys.stdout is None and args.settings_of in _WRITERS:
+            # Before anything is sent whose answer could then not be told.
+            raise UsageError("standard output is closed; send it to a file, or to /dev/null")
         return int(args.run(args))
     except SettingsError as exc:
         for line in exc.problems:
             say(f"edgeway: {line}")
         return Exit.USAGE
     except EdgewayError as exc:
+        if isinstance(exc, OutputLost):
+            drop_stdout()
         say(f"edgeway: {exc}")
         return exc.exit_code
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        # The reader (`| head`) has gone. Python would complain once more at its own flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (`| head`) has gone.
+        drop_stdout()
         return Exit.OK
     except OSError as exc:
         if exc.errno != errno.EADDRINUSE:

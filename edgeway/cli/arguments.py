@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from datetime import datetime
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from streams.settings import Settings, duration_ms, find_config, flag_of, resolv
 from streams.settings.model import DEFAULTS, GROUPS, TABLE
 
 _PREFIX = "setting_"
+_LATEST_MS = 253_402_300_799_999
 _TITLES = {
     "kafka": "Kafka",
     "rules": "rules",
@@ -42,6 +44,8 @@ def command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    # `--since -5m` is a wrong time, not a flag: only so the error is about the time.
+    parser._negative_number_matcher = re.compile(r"-\d.*")
     add_settings(parser, settings or name)
     return parser
 
@@ -89,16 +93,28 @@ def duration(text: str) -> int:
         return duration_ms(text)
     except ValueError as exc:
         raise argparse.ArgumentTypeError(str(exc)) from exc
+    except OverflowError:
+        raise argparse.ArgumentTypeError(f"{text[:20]}... is too long") from None
 
 
 def moment(text: str) -> int:
     """A time in ms since the epoch, for argparse: ISO 8601 (local without a zone) or ms themselves."""
-    if text.isdigit():
-        return int(text)
     try:
-        return int(datetime.fromisoformat(text).astimezone().timestamp() * 1000)
-    except ValueError as exc:
+        found = int(text) if text.isdecimal() else _iso_ms(text)
+        if not 0 <= found <= _LATEST_MS:
+            raise ValueError("before 1970 or after the year 9999")
+    except (ValueError, OverflowError) as exc:
         raise argparse.ArgumentTypeError(f"{text!r} is no time; give for example 2026-01-31T12:00") from exc
+    return found
+
+
+def back(now: int, ms: int) -> int:
+    """The time `ms` before `now`, both in ms; Kafka knows no time before 1970."""
+    return max(0, now - ms)
+
+
+def _iso_ms(text: str) -> int:
+    return int(datetime.fromisoformat(text).astimezone().timestamp() * 1000)
 
 
 def _default(field: str) -> str:

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from edgeway import logs
-from edgeway.cli.arguments import Subparsers, command, duration, moment, read_settings
+from edgeway.cli.arguments import Subparsers, back, command, duration, moment, read_settings
 from edgeway.cli.output import bar, out, out_json, say
 from edgeway.errors import Exit, UsageError
 
@@ -70,9 +70,8 @@ def _window(args: argparse.Namespace, now: int) -> Window:
 
     if args.start is not None and args.since is not None:
         raise UsageError("give --since or --from, not both")
-    start = (
-        args.start if args.start is not None else now - (args.since if args.since is not None else 3_600_000)
-    )
+    ago = args.since if args.since is not None else 3_600_000
+    start = args.start if args.start is not None else back(now, ago)
     end = args.end if args.end is not None else now
     if start >= end:
         raise UsageError("the window ends before it begins; give a --to later than --from")
@@ -114,7 +113,8 @@ def _show(report: dict[str, Any]) -> None:
         out(f"... and {hidden} more (--json has all)")
     say(
         f"{report['requests']} requests: {report['answered']} answered, {report['waiting']} with time left, "
-        f"{report['repeated']} repeated, {report['unreadable']} unreadable (see dead-letters), "
+        f"{report['repeated']} repeated (sent more than once, answered once), "
+        f"{report['unreadable']} unreadable (see dead-letters), "
         f"{len(report['unanswered'])} unanswered"
     )
     if "answered_now" in report:

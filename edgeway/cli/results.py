@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from edgeway import logs
-from edgeway.cli.arguments import Subparsers, command, duration, read_settings
-from edgeway.cli.output import out, say
+from edgeway.cli.arguments import Subparsers, back, command, duration, read_settings
+from edgeway.cli.output import out, out_text, say
 from edgeway.errors import Exit
 from streams.settings import Settings
 
@@ -36,13 +36,19 @@ def run(args: argparse.Namespace) -> int:
     """5 where the result asked for by --id is not there, else 0."""
     settings = read_settings(args)
     logs.configure(settings, quiet_client=True)
-    back = args.since if args.since is not None else None if args.follow else _RECENT_MS
-    since = int(time.time() * 1000) - back if back is not None else None
+    ago = args.since if args.since is not None else None if args.follow else _RECENT_MS
+    since = back(int(time.time() * 1000), ago) if ago is not None else None
     found = asyncio.run(_print(settings, args, since))
     if args.id is not None and not found:
         say(f"no result of {args.id} here; --since 1h looks further back, `edgeway audit` finds the rest")
         return Exit.UNANSWERED
+    if not found and ago is not None:
+        say(f"no results in the last {_words(ago)}; --since 1h looks further back, --follow waits")
     return Exit.OK
+
+
+def _words(ms: int) -> str:
+    return f"{ms / 60_000:.12g} minutes" if ms >= 60_000 else f"{ms / 1000:g} seconds"
 
 
 async def _print(settings: Settings, args: argparse.Namespace, since: int | None) -> int:
@@ -73,5 +79,8 @@ def _show(args: argparse.Namespace, records: Iterable[Any]) -> int:
         if args.id not in (None, result.id) or args.tenant not in (None, result.tenant):
             continue
         shown += 1
-        out(to_json(result) if args.json else "\n".join(full(result)) if args.id else short(result))
+        if args.json:
+            out_text(to_json(result))
+        else:
+            out("\n".join(full(result)) if args.id else short(result))
     return shown

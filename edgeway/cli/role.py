@@ -8,7 +8,7 @@ import socket
 
 from edgeway import logs
 from edgeway.cli.arguments import read_settings
-from edgeway.errors import PortTaken
+from edgeway.errors import HostUnusable, PortTaken
 from streams.settings import Settings
 
 
@@ -17,7 +17,7 @@ def start(args: argparse.Namespace) -> Settings:
 
     Raises:
         SettingsError: wrong settings.
-        PortTaken: the HTTP port is in use.
+        PortTaken, HostUnusable: the HTTP port is in use, or the address is none of this machine.
     """
     settings = read_settings(args)
     logs.configure(settings)
@@ -31,13 +31,14 @@ def require_free(host: str, port: int) -> None:
 
     Raises:
         PortTaken: another process listens there.
+        HostUnusable: the address is none of this machine, or the port not allowed.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
-        except OSError as exc:
-            if exc.errno == errno.EADDRINUSE:
-                raise PortTaken(host, port) from exc
-            raise
+    except (OSError, UnicodeError) as exc:
+        if isinstance(exc, OSError) and exc.errno == errno.EADDRINUSE:
+            raise PortTaken(host, port) from exc
+        raise HostUnusable(host, port, getattr(exc, "strerror", None) or str(exc)) from exc

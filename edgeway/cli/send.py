@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, nullcontext
@@ -13,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 
 from edgeway import logs
 from edgeway.cli.arguments import Subparsers, command, duration, positive, read_settings
-from edgeway.cli.output import Bar, bar, out, out_json, say, say_bad
+from edgeway.cli.output import Bar, bar, out, out_json, out_text, say, say_bad
 from edgeway.errors import Exit, UsageError
 
 if TYPE_CHECKING:
@@ -41,7 +42,9 @@ def add(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     )
     one.add_argument("--inputs", metavar="JSON", help="all inputs as a JSON object")
     one.add_argument("--privacy", choices=("normal", "high"), help="high keeps it at the edge")
-    one.add_argument("--deadline-ms", type=int, metavar="MS", help="answer within this (default 30000)")
+    one.add_argument(
+        "--deadline-ms", type=int, metavar="MS", help="answer within this: 1 to 600000 (default 30000)"
+    )
     one.add_argument("--id", help="its id; without it a random one")
     one.add_argument("--tenant", help="who asks")
     one.add_argument("--reply-to", metavar="TOPIC", help="also answer on this topic, results.NAME")
@@ -65,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     """5 where results or acknowledgements did not come, 1 for error results, 2 for bad lines, else 0."""
     settings = read_settings(args)
     logs.configure(settings, quiet_client=True)
-    from edgeway.sending import Manner, send
+    from edgeway.sending import Manner, Outcome, send
 
     many = args.file is not None
     if many and any(getattr(args, name) is not None for name in _ONE):
@@ -75,12 +78,22 @@ def run(args: argparse.Namespace) -> int:
     manner = Manner(args.format, args.rate, args.timeout / 1000 if args.wait else None)
     with _opened(args.file) as stream, bar("sending", _length(args.file), many) as progress:
         lines = _lines(stream) if request is None else _single(request)
-        outcome = asyncio.run(send(settings, lines, manner, _listeners(args, many, progress)))
+        outcome = Outcome()
+        try:
+            asyncio.run(send(settings, lines, manner, _listeners(args, many, progress), outcome))
+        except KeyboardInterrupt:
+            outcome.trouble = "interrupted"
+            _end(outcome, True, args.wait, args.json)
+            return Exit.INTERRUPTED
     return _end(outcome, many, args.wait, args.json)
 
 
 def _opened(file: str | None) -> AbstractContextManager[IO[bytes]]:
-    if file is None or file == "-":
+    if file is None:
+        return nullcontext(io.BytesIO())
+    if file == "-":
+        if sys.stdin is None:
+            raise UsageError("--file -: standard input is closed; give it the requests, or name a file")
         return nullcontext(sys.stdin.buffer)
     try:
         return Path(file).open("rb")
@@ -143,11 +156,14 @@ def _listeners(args: argparse.Namespace, many: bool, progress: Bar) -> Listeners
         say_bad(line)
 
     def result(found: Result) -> None:
-        out(to_json(found) if args.json else short(found) if many else "\n".join(full(found)))
+        if args.json:
+            out_text(to_json(found))
+        else:
+            out(short(found) if many else "\n".join(full(found)))
 
     def earlier(found: Result) -> None:
         if args.json:
-            out(to_json(found))
+            out_text(to_json(found))
         else:
             out(f"{short(found)}  (answered before)" if many else "\n".join([*full(found), BEFORE]))
 
@@ -155,7 +171,9 @@ def _listeners(args: argparse.Namespace, many: bool, progress: Bar) -> Listeners
 
 
 def _end(outcome: Outcome, many: bool, waited: bool, as_json: bool) -> int:
-    if many or outcome.unknown or outcome.unanswered:
+    if outcome.trouble:
+        say(f"edgeway: {outcome.trouble}")
+    if many or outcome.trouble or outcome.unknown or outcome.unanswered:
         text = f"{outcome.sent} sent, {outcome.bad} bad lines, {len(outcome.unknown)} not acknowledged"
         if waited:
             text += f", {outcome.answered} answered, {outcome.errors} of them errors"
@@ -169,7 +187,7 @@ def _end(outcome: Outcome, many: bool, waited: bool, as_json: bool) -> int:
     _name(
         "no result in time (are router, worker and aggregator up? `edgeway audit` shows)", outcome.unanswered
     )
-    if outcome.unknown or outcome.unanswered:
+    if outcome.unknown or outcome.unanswered or outcome.trouble:
         return Exit.UNANSWERED
     if outcome.errors:
         return Exit.FAILED

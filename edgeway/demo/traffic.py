@@ -65,18 +65,30 @@ async def drive(
         partitions = counts[topics.REQUESTS]
         listening = asyncio.create_task(_listen(results, traffic, len(requests), slots, answered))
         traffic.began = time.perf_counter()
-        for request in requests:
-            if listening.done():
-                break
-            await asyncio.wait_for(slots.acquire(), LATE_S)
-            record = ready(request, "json", request.id or "")
-            traffic.sent[record.id] = time.perf_counter()
-            place = topics.partition_for(record.key, partitions)
-            await producer.send(
-                topics.REQUESTS, record.value, record.key, partition=place, headers=record.headers
-            )
-        await listening
+        try:
+            for request in requests:
+                if listening.done() or not await _free(slots):
+                    break
+                record = ready(request, "json", request.id or "")
+                traffic.sent[record.id] = time.perf_counter()
+                place = topics.partition_for(record.key, partitions)
+                await producer.send(
+                    topics.REQUESTS, record.value, record.key, partition=place, headers=record.headers
+                )
+            await listening
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
     return traffic
+
+
+async def _free(slots: asyncio.Semaphore) -> bool:
+    """Whether a slot came free in LATE_S."""
+    try:
+        await asyncio.wait_for(slots.acquire(), LATE_S)
+    except TimeoutError:
+        return False
+    return True
 
 
 async def _listen(

@@ -19,8 +19,9 @@ FAILED = 1
 def broker(data: str | None, port: int | None, brokers: int = 1) -> int:
     """Run brokers until SIGINT, SIGTERM or SIGHUP; the first line of output is the bootstrap address.
 
-    Returns the exit code: 0 after a signal, 2 where the port or the data folder cannot be used, 1 when the start failed
-    otherwise or a broker ended by itself. To be called from the main thread (it sets signal handlers).
+    Returns the exit code: 0 after a signal, 2 where the port or the data folder cannot be used, 1 when the
+    start failed otherwise or a broker ended by itself. To be called from the main thread: it sets signal
+    handlers.
     """
     asked = threading.Event()
 

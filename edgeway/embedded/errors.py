@@ -11,6 +11,12 @@ class EmbeddedKafkaError(Exception):
     exit_code = 1
 
 
+class UnusableSetting(EmbeddedKafkaError):
+    """A value that is out of range, or a data folder that cannot be used."""
+
+    exit_code = 2
+
+
 class BrokerPortTaken(EmbeddedKafkaError):
     """A port that was asked for is in use."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgeway.embedded.errors import EmbeddedKafkaError
+from edgeway.embedded.waiting import Waiting
 
 POLL = 0.1
 
@@ -74,7 +75,7 @@ def jars(
     """
     if found := cached(cache, version):
         return found
-    _log.info("fetching Apache Kafka %s into %s (once, about 45 MB)", version, cache)
+    _log.debug("fetching Apache Kafka %s into %s", version, cache)
     try:
         cache.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
@@ -83,7 +84,8 @@ def jars(
         ) from exc
     report = cache / f"fetch-{version}-{os.getpid()}.log"
     try:
-        code = _resolve(cache, version, java, report, timeout, stopped)
+        with Waiting(f"fetching Apache Kafka {version} into {cache} (once, about 45 MB)") as waiting:
+            code = _resolve(cache, version, java, report, timeout, _heard(stopped, waiting))
         text = report.read_text(encoding="utf-8", errors="replace").strip()
         found = cached(cache, version)
     finally:
@@ -95,6 +97,16 @@ def jars(
             "EDGEWAY_MAVEN_URL, or take a Kafka that runs already (--kafka HOST:PORT)"
         )
     return found
+
+
+def _heard(stopped: Callable[[], bool], waiting: Waiting) -> Callable[[], bool]:
+    """`stopped`, which is asked all the time; `waiting` shows that."""
+
+    def ask() -> bool:
+        waiting.tick()
+        return stopped()
+
+    return ask
 
 
 def _resolve(

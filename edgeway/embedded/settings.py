@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from edgeway.embedded.errors import EmbeddedKafkaError
+from edgeway.embedded.errors import UnusableSetting
 
 KAFKA_VERSION = "4.1.1"
 SCALA_VERSION = "2.13"
@@ -34,7 +34,7 @@ class BrokerSettings:
         properties: further lines of ``server.properties``; they win over ours.
 
     Raises:
-        EmbeddedKafkaError: a value is out of range.
+        UnusableSetting: a value is out of range.
     """
 
     data: Path | None = None
@@ -50,15 +50,13 @@ class BrokerSettings:
 
     def __post_init__(self) -> None:
         if self.brokers not in (1, 3):
-            raise EmbeddedKafkaError(f"brokers is {self.brokers}: an embedded Kafka has 1 or 3 brokers")
+            raise UnusableSetting(f"brokers is {self.brokers}: an embedded Kafka has 1 or 3 brokers")
         if self.port is not None and not 1 <= self.port <= 65536 - self.brokers:
-            raise EmbeddedKafkaError(f"port {self.port} is out of range: give 1 to {65536 - self.brokers}")
+            raise UnusableSetting(f"port {self.port} is out of range: give 1 to {65536 - self.brokers}")
         if not 1024 <= self.message_max_bytes <= 2**31 - 1:
-            raise EmbeddedKafkaError(
-                f"message_max_bytes {self.message_max_bytes} is not within 1 KiB to 2 GiB"
-            )
+            raise UnusableSetting(f"message_max_bytes {self.message_max_bytes} is not within 1 KiB to 2 GiB")
         if self.heap_mb is not None and self.heap_mb < 128:
-            raise EmbeddedKafkaError(f"heap_mb {self.heap_mb} is too small: a broker needs 128 MiB")
+            raise UnusableSetting(f"heap_mb {self.heap_mb} is too small: a broker needs 128 MiB")
 
     @property
     def heap(self) -> int:

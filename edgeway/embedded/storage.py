@@ -32,7 +32,8 @@ def kafka_uuid() -> str:
 def sweep(parent: Path, now: float) -> list[Path]:
     """Remove the temporary data folders below `parent` that killed processes of this user left.
 
-    Left is one whose lock nobody holds; those removed are returned. A lock younger than SWEEP_AGE (seconds) may be one not taken yet.
+    Left is one whose lock nobody holds; those removed are returned. A lock younger than SWEEP_AGE (seconds)
+    may be one not taken yet.
     """
     removed = []
     for path in sorted(parent.glob(f"{TEMPORARY}*")):

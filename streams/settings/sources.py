@@ -45,7 +45,7 @@ def find_config(flag: str | None, env: Mapping[str, str], folder: Path) -> Toml 
     """
     named = flag or env.get(CONFIG_VARIABLE)
     path = Path(named).expanduser() if named else folder / CONFIG_NAME
-    if not named and not path.is_file():
+    if not named and not path.exists():
         return None
     origin = "--config" if flag else CONFIG_VARIABLE if named else CONFIG_NAME
     try:
@@ -108,8 +108,13 @@ def _from_toml(toml: Toml, problems: list[str]) -> Iterator[tuple[str, Given]]:
         return
     for key, value in table.items():
         origin = f"{toml.path}:{_line(toml.text, key)}: {key}"
-        if key in TABLE:
+        if key in TABLE and not isinstance(value, dict):
             yield key, Given(value, origin, 1)
+            continue
+        if isinstance(value, dict):
+            problems.append(
+                f"{origin}: [{key}] is a table; all keys stand at the top level: write NAME = VALUE"
+            )
             continue
         near = difflib.get_close_matches(key.replace("-", "_"), TABLE, 1, 0.6)
         mend = f"did you mean {near[0]}?" if near else "docs/settings.md has the table of settings"

@@ -135,3 +135,15 @@ def test_unanswered_are_the_asked_without_answer(events: list[tuple[int, bool]])
     for request_id in answered:
         ledger.result(answering(request_id))
     assert {late.id for late in ledger.unanswered(10**9, 0)} == asked - answered
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("tu")), max_size=20), st.integers(0, 3))
+def test_the_parts_add_up(events: list[tuple[int, str]], answers: int) -> None:
+    ledger = Ledger()
+    for offset, (number, task) in enumerate(events):
+        ledger.request(asking(Request(id=f"r{number}", task=task), offset))
+    ledger.request(Row(b"junk", len(events)))
+    for number in range(answers):
+        ledger.result(answering(f"r{number}"))
+    late = len(ledger.unanswered(10**9, 0))
+    assert ledger.requests == ledger.answered + late + ledger.repeated + ledger.unreadable

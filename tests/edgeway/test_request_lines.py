@@ -54,9 +54,36 @@ def test_flags_make_a_request() -> None:
         (Ask(task="t", inputs="{"), "--inputs is no JSON"),
         (Ask(task="t", inputs="[1]"), "no JSON object"),
         (Ask(task="t", pairs=["alone"]), "no NAME=VALUE"),
-        (Ask(task="t", fields={"id": "x" * 200}), "128"),
+        (Ask(task="t", fields={"id": "x" * 200}), "--id has 200 bytes; give 1 to 128"),
+        (Ask(task="t", fields={"deadline_ms": 0}), "--deadline-ms 0: give 1 to 600000"),
+        (Ask(task="t", fields={"deadline_ms": 600_001}), "--deadline-ms 600001: give 1 to 600000"),
+        (Ask(task="t", fields={"tenant": "a b/c"}), "--tenant 'a b/c': give 1 to 64 of A-Z"),
+        (Ask(task="t", text="\udcff"), "--text is no UTF-8"),
+        (Ask(task="t", pairs=["a=\udcff"]), "--input is no UTF-8"),
+        (Ask(task="t", fields={"reply_to": "x" * 250}), "--reply-to: give 1 to 249"),
+        (Ask(task=""), "--task: give 1 to 128"),
     ],
 )
 def test_flags_that_make_none(ask: Ask, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         request_of(ask)
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b'{"task": "t", "privacy": "secret"}', "give one of high, normal"),
+        (b'{"task": "t", "text": "\\ud83d"}', "half a surrogate pair"),
+        (b'{"task": "t", "text": "\\udc00 x"}', "half a surrogate pair"),
+        (b'{"task": "t", "tenant": "a b"}', "1 to 64 of A-Z"),
+        (b"{\n", "one JSON object a line"),
+        (b'[{"task": "t"}]', "one JSON object a line"),
+        (b'  "task": "t",', "one JSON object a line"),
+        (b'{"task": "t", "text": "x', "truncated"),
+    ],
+)
+def test_bad_lines_say_how_to_mend_them(raw: bytes, words: str) -> None:
+    found = parse_line(1, raw)
+    assert isinstance(found, BadLine)
+    assert words in found.reason
+    assert "secret" not in found.reason

@@ -147,7 +147,9 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("raw", "words"),
         [
-            (b"", ["line 1, column 1"]),
+            (b"", ["the file is empty"]),
+            (b" \n", ["the file is empty"]),
+            (b'{"a": {"capability": "x", "side": "edge"}}', ["$.a.side", "auto, cloud, local"]),
             (b'{\n"a": {},\n}', ["line 3"]),
             (b"[]", ["not a JSON object"]),
             (b"\xff", ["UTF-8"]),
