@@ -42,8 +42,8 @@ def run(requests: int | None = None, json_path: str | None = None) -> int:
     count = REQUESTS if requests is None else requests
     if count < 1:
         raise UsageError(f"--requests {count}: send at least 1")
-    if json_path is not None and not Path(json_path).absolute().parent.is_dir():
-        raise UsageError(f"--json {json_path}: there is no such folder")
+    if json_path is not None:
+        _require_writable(Path(json_path))
     return run_until_told(_demonstrate(count, json_path), Exit.INTERRUPTED)
 
 
@@ -55,16 +55,35 @@ async def _demonstrate(count: int, json_path: str | None) -> int:
     )
     traffic = await _send_all(requests)
     shown = figures(asked, traffic, await asyncio.to_thread(material.one_sided, asked))
+    _show(shown)
     if json_path is not None:
         await asyncio.to_thread(_write, json_path, shown)
-    _show(shown)
     _explain(traffic)
     _go_on()
     return Exit.OK if is_good(shown) else Exit.UNANSWERED
 
 
+def _require_writable(path: Path) -> None:
+    """Found out before minutes are spent. What is there stays as it is.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    new = not path.exists()
+    try:
+        with path.open("ab"):
+            pass
+        if new:
+            path.unlink()
+    except OSError as exc:
+        raise UsageError(f"--json {path}: cannot be written: {exc.strerror or exc}") from exc
+
+
 def _write(path: str, shown: dict[str, Any]) -> None:
-    Path(path).write_text(json.dumps(shown, indent=2) + "\n", encoding="utf-8")
+    try:
+        Path(path).write_text(json.dumps(shown, indent=2) + "\n", encoding="utf-8")
+    except OSError as exc:
+        raise EdgewayError(f"--json {path}: the figures were not written: {exc.strerror or exc}") from exc
 
 
 async def _send_all(requests: list[Request]) -> Traffic:
@@ -87,14 +106,17 @@ async def _while_alive(process: Process, work: Any) -> Traffic:
     driving = asyncio.ensure_future(work)
     living = asyncio.ensure_future(process.host.wait(asyncio.Event()))
     ends: set[asyncio.Future[Any]] = {driving, living}
-    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    if not driving.done():
-        driving.cancel()
-        await asyncio.gather(driving, return_exceptions=True)
+    try:
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        alive = driving.done()
+    finally:
+        # Also when interrupted: a task that nobody awaits complains when it is forgotten.
+        for task in ends:
+            task.cancel()
+        await asyncio.gather(*ends, return_exceptions=True)
+    if not alive:
         living.result()
         raise EdgewayError("the roles ended before the demonstration did")
-    living.cancel()
-    await asyncio.gather(living, return_exceptions=True)
     traffic: Traffic = driving.result()
     return traffic
 
@@ -160,4 +182,5 @@ def _go_on() -> None:
         "  .venv/bin/edgeway send --query 生成财报分析 --text '营业收入12.6亿元，上年同期10.5亿元' --wait",
         markup=False,
         highlight=False,
+        soft_wrap=True,  # a line broken behind --text is a command that fails when pasted
     )

@@ -32,7 +32,7 @@ async def up(settings: Settings, *, brokers: int = 1, broker_port: int | None = 
     """
     async with contextlib.AsyncExitStack() as stack:
         if settings.kafka is None:
-            port = broker_port or BROKER_PORT
+            port = BROKER_PORT if broker_port is None else broker_port
             settings = await embedded_kafka(stack, settings, brokers=brokers, port=port)
         rules = rules_of(settings)
         report = await apply_topics(settings, topics_for(rules, settings.partitions))
@@ -73,8 +73,8 @@ async def embedded_kafka(
         raise EdgewayError(
             f"the embedded Kafka needs {error.name}: install edgeway[embedded], or name a Kafka with --kafka"
         ) from error
-    wanted = BrokerSettings(data=settings.data, port=port, brokers=3 if brokers == 3 else 1)
     try:
+        wanted = BrokerSettings(data=settings.data, port=port, brokers=3 if brokers == 3 else 1)
         kafka = await stack.enter_async_context(EmbeddedKafka(wanted))
     except EmbeddedKafkaError as error:
         failed = EdgewayError(str(error))
