@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -58,6 +59,38 @@ def _not_the_client(record: logging.LogRecord) -> bool:
     return not record.name.startswith("aiokafka")
 
 
+class FirstStart(logging.Filter):
+    """Hides what the Kafka client logs while a broker makes or loads the topic of the groups, as each first
+    start of a cluster has it: for `PATIENCE_S` from the first such line, and no longer than until `over`."""
+
+    PATIENCE_S = 20.0
+    KINDS = re.compile(
+        r"Group Coordinator Request failed: \[Error 15\]|Marking the coordinator dead \(node .*\)for group "
+    )
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._until: float | None = None
+        self.over = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if self.over or not record.name.startswith("aiokafka") or not self.KINDS.match(record.getMessage()):
+            return True
+        now = self._clock()
+        if self._until is None:
+            self._until = now + self.PATIENCE_S
+        return now >= self._until
+
+
+def started() -> None:
+    """The process is ready: what the Kafka client says of coordinators from now on is shown."""
+    for handler in logging.getLogger().handlers:
+        for hides in handler.filters:
+            if isinstance(hides, FirstStart):
+                hides.over = True
+
+
 class Sparing(logging.Filter):
     """Lets a line of a library through once in `EVERY_S`: without a broker its client says the same ten
     times a second."""
@@ -94,6 +127,8 @@ def configure(settings: Settings, stream: IO[str] | None = None, *, quiet_client
     handler.setFormatter(Masked(TextFormatter() if text else JsonFormatter(), secrets))
     if quiet_client and settings.log_level != "debug":
         handler.addFilter(_not_the_client)
+    if settings.log_level != "debug":
+        handler.addFilter(FirstStart())
     handler.addFilter(Sparing())
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)
     # These tell of every step they take.

@@ -30,6 +30,19 @@ def rules_of(settings: Settings) -> Rules:
         raise UsageError(f"{settings.rules}: {exc}") from exc
 
 
+def require_merges(rules: Rules) -> None:
+    """Imports the installed merge strategies.
+
+    Raises:
+        UsageError: a task asks for one that is not there, or for parameters that it does not have.
+    """
+    from streams.merge.check import wrong_merges
+    from streams.merge.registry import installed
+
+    if wrong := wrong_merges(rules, installed()):
+        raise UsageError("rules: " + "\n  ".join(wrong))
+
+
 def _with_apps(rules: Rules, folder: Path) -> Rules:
     """Apps that are files stand beside the rules file."""
     apps = tuple(str(folder / app) if app.endswith(".py") else app for app in rules.apps)

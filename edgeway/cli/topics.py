@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from edgeway import logs
 from edgeway.cli.arguments import Subparsers, command, read_settings
 from edgeway.cli.output import out, out_json, say
-from edgeway.errors import Exit
+from edgeway.errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from edgeway.topics_admin import Report
@@ -36,11 +36,17 @@ def run(args: argparse.Namespace) -> int:
     """0 where the roles can work with the topics, 4 where not."""
     settings = read_settings(args)
     logs.configure(settings, quiet_client=True)
-    from edgeway.rules_of import rules_of
+    from edgeway.rules_of import require_merges, rules_of
     from edgeway.topics_admin import apply_topics, check_topics
     from schemas.topics import topics_for
 
-    specs = topics_for(rules_of(settings), settings.partitions)
+    rules = rules_of(settings)
+    try:
+        require_merges(rules)
+    except UsageError as wrong:
+        # Another strategy may be installed where the roles run.
+        say(f"warning: {wrong}")
+    specs = topics_for(rules, settings.partitions)
     if args.verb == "apply":
         report = asyncio.run(apply_topics(settings, specs, fix=args.fix, grow=args.grow))
     else:

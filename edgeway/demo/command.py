@@ -20,7 +20,8 @@ from edgeway.demo.traffic import Traffic, drive
 from edgeway.errors import EdgewayError, Exit, UsageError
 from edgeway.explain import explain
 from edgeway.roles.process import Process
-from edgeway.roles.up import build, embedded_kafka
+from edgeway.roles.serving import built
+from edgeway.roles.up import add_all, embedded_kafka, served
 from edgeway.rules_of import rules_of
 from edgeway.signals import run as run_until_told
 from edgeway.topics_admin import apply_topics
@@ -92,7 +93,8 @@ async def _send_all(requests: list[Request]) -> Traffic:
         settings = await embedded_kafka(stack, settings)
         rules = rules_of(settings)
         await apply_topics(settings, topics_for(rules, settings.partitions))
-        process = build(settings, rules)
+        backends = served(settings, rules)
+        process = await built("demo", settings, rules, lambda process: add_all(process, backends))
         try:
             await process.start()
             with _progress(len(requests)) as answered:

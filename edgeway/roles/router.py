@@ -11,15 +11,15 @@ from streams.delivery.drivers.aiokafka_reader import Tail
 from streams.registry import Registry
 from streams.registry.intake import observe_records
 from streams.router import Router
-from streams.stores import seen_store
+from streams.stores import RedisSeenStore, seen_store
 
 LOOK_BACK_MS = 10_000
 """A router reads the heartbeats of the last 10 s before it is ready: three missed beats make a worker
 gone."""
 
 
-def add_router(process: Process) -> Router:
-    """Add the role to `process`."""
+def add_router(process: Process) -> Registry:
+    """Add the role to `process`; the registry that it follows."""
     registry = Registry()
     seen = seen_store(process.settings.redis)
     router = Router(process.rules, registry, process.clock, seen=seen)
@@ -34,8 +34,10 @@ def add_router(process: Process) -> Router:
     since = process.clock.now() - LOOK_BACK_MS
     follower = _Follower(process, Tail(process.options, CAPABILITIES, since, take, reached))
     process.before.append(follower.start)
+    if isinstance(seen, RedisSeenStore):
+        process.before.append(seen.look)
     process.after += [follower.stop, seen.close]
-    return router
+    return registry
 
 
 class _Follower:

@@ -8,8 +8,9 @@ from typing import Any
 from edgeway import signals
 from edgeway.errors import Exit
 from edgeway.roles.process import Process
-from edgeway.roles.serving import check_topics, serve
-from edgeway.rules_of import rules_of
+from edgeway.roles.serving import built, check_topics, serve
+from edgeway.rules_of import require_merges, rules_of
+from schemas.rules import Rules
 from streams.settings import Settings
 
 Add = Callable[[Process], None]
@@ -22,24 +23,37 @@ def run_router(settings: Settings) -> int:
     def add(process: Process) -> None:
         add_router(process)
 
-    return _run(_one_role("router", settings, add))
+    def prepare(rules: Rules) -> Add:
+        require_merges(rules)
+        return add
+
+    return _run(_one_role("router", settings, prepare))
 
 
 def run_aggregator(settings: Settings) -> int:
     """Run the aggregator until told to stop; the exit code."""
     from edgeway.roles.aggregator import add_aggregator
 
-    return _run(_one_role("aggregator", settings, add_aggregator))
+    def prepare(rules: Rules) -> Add:
+        require_merges(rules)
+        return add_aggregator
+
+    return _run(_one_role("aggregator", settings, prepare))
 
 
 def run_worker(settings: Settings) -> int:
     """Run a worker until told to stop; the exit code."""
     from edgeway.roles.worker import add_worker, backends_of
 
-    def add(process: Process) -> None:
-        add_worker(process, backends_of(process))
+    def prepare(rules: Rules) -> Add:
+        backends = backends_of(settings, rules)
 
-    return _run(_one_role("worker", settings, add))
+        def add(process: Process) -> None:
+            add_worker(process, backends)
+
+        return add
+
+    return _run(_one_role("worker", settings, prepare))
 
 
 def run_up(settings: Settings, *, brokers: int = 1, broker_port: int | None = None) -> int:
@@ -49,13 +63,11 @@ def run_up(settings: Settings, *, brokers: int = 1, broker_port: int | None = No
     return _run(up(settings, brokers=brokers, broker_port=broker_port))
 
 
-async def _one_role(name: str, settings: Settings, add: Add) -> int:
+async def _one_role(name: str, settings: Settings, prepare: Callable[[Rules], Add]) -> int:
     rules = rules_of(settings)
-    # First: clients that were made and never started complain when they are dropped.
+    add = prepare(rules)
     await check_topics(settings, rules)
-    process = Process.create(name, settings, rules)
-    add(process)
-    return await serve(process)
+    return await serve(await built(name, settings, rules, add))
 
 
 def _run(main: Any) -> int:

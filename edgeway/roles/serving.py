@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 
+from edgeway import logs
 from edgeway.errors import Exit, KafkaUnreachable
 from edgeway.roles import collector
 from edgeway.roles.door import Door, bound, door
@@ -36,19 +37,40 @@ async def check_topics(settings: Settings, rules: Rules) -> None:
 async def serve(process: Process, announce: Callable[[], Awaitable[None]] | None = None) -> int:
     """Start `process`, serve until a signal or a failure, stop it in order; the exit code."""
     stop = hear_signals()
-    have = process.settings
-    http: Door | None = None
-    if have.port is not None:
-        http = Door(door(process.health, metrics=have.metrics), bound(have.host, have.port))
-        await http.start()
+    try:
+        http = await _opened(process)
+    except BaseException:
+        # Clients that were made and never closed complain when they are dropped.
+        await process.stop()
+        raise
     try:
         await _until_stopped(process, stop, announce)
     except Unavailable as error:
-        raise KafkaUnreachable(have.bootstrap, str(error)) from error
+        raise KafkaUnreachable(process.settings.bootstrap, str(error)) from error
     finally:
         if http is not None:
             await http.stop()
     return Exit.OK
+
+
+async def _opened(process: Process) -> Door | None:
+    have = process.settings
+    if have.port is None:
+        return None
+    http = Door(door(process.health, metrics=have.metrics), bound(have.host, have.port))
+    await http.start()
+    return http
+
+
+async def built(name: str, settings: Settings, rules: Rules, add: Callable[[Process], None]) -> Process:
+    """A process with what `add` adds; where that fails, what was made is closed."""
+    process = Process.create(name, settings, rules)
+    try:
+        add(process)
+    except BaseException:
+        await process.stop()
+        raise
+    return process
 
 
 async def _until_stopped(
@@ -57,6 +79,7 @@ async def _until_stopped(
     try:
         if await _started(process, stop):
             collector.settle()
+            logs.started()
             if announce is not None:
                 await announce()
             await process.host.wait(stop)

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import logging
+import shutil
 import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
 
 from edgeway.errors import EdgewayError, Exit
+from edgeway.invocation import invocation
 from edgeway.roles.aggregator import add_aggregator
 from edgeway.roles.process import Process
 from edgeway.roles.router import add_router
-from edgeway.roles.serving import serve
+from edgeway.roles.serving import built, serve
 from edgeway.roles.worker import add_worker, backends_of
-from edgeway.rules_of import rules_of
+from edgeway.rules_of import require_merges, rules_of
 from edgeway.topics_admin import apply_topics
 from schemas.rules import Rules
 from schemas.topics import topics_for
 from streams.settings import Settings
+from workers.backends import Backend
 
 log = logging.getLogger(__name__)
 
 BROKER_PORT = 9092
+HEARD_S = 5.0
 
 
 async def up(settings: Settings, *, brokers: int = 1, broker_port: int | None = None) -> int:
@@ -30,33 +38,63 @@ async def up(settings: Settings, *, brokers: int = 1, broker_port: int | None = 
     Raises:
         EdgewayError: what keeps it from starting.
     """
+    rules = rules_of(settings)
+    require_merges(rules)
+    backends = served(settings, rules)
     async with contextlib.AsyncExitStack() as stack:
         if settings.kafka is None:
             port = BROKER_PORT if broker_port is None else broker_port
             settings = await embedded_kafka(stack, settings, brokers=brokers, port=port)
-        rules = rules_of(settings)
         report = await apply_topics(settings, topics_for(rules, settings.partitions))
         for problem in report.problems:
             log.warning("topics: %s", problem)
-        process = build(settings, rules)
+        process = await built("up", settings, rules, lambda process: add_all(process, backends))
 
         async def announce() -> None:
-            sys.stderr.write(
-                f"edgeway is up on Kafka {settings.bootstrap}. Send it something:\n"
-                f"  edgeway send --kafka {settings.bootstrap} --task TASK --text '...' --wait\n"
-            )
+            sys.stderr.write(_announcement(settings, bool(backends)))
 
         return await serve(process, announce)
 
 
-def build(settings: Settings, rules: Rules) -> Process:
-    """A process of all roles; workers only where an app is named."""
-    process = Process.create("up", settings, rules)
-    if settings.app or rules.apps:
-        add_worker(process, backends_of(process))
+def _announcement(settings: Settings, serves: bool) -> str:
+    command = invocation(sys.argv[0], sys.executable, Path.cwd(), shutil.which)
+    text = f"edgeway is up on Kafka {settings.bootstrap}. Send it something:\n"
+    text += f"  {command} send --kafka {settings.bootstrap} --task TASK --text '...' --wait\n"
+    if not serves:
+        text += (
+            "warning: no worker of this process serves anything: name an app with --app FILE.py or\n"
+            "--app MODULE, or under `apps` in the rules file, or start an `edgeway worker` beside it\n"
+        )
+    return text
+
+
+def served(settings: Settings, rules: Rules) -> list[Backend]:
+    """What the workers of the process serve: nothing where no app is named.
+
+    Raises:
+        UsageError: an app that does not load, or capabilities or a side without an app.
+    """
+    if settings.app or rules.apps or settings.capabilities or settings.side:
+        return backends_of(settings, rules)
+    return []
+
+
+def add_all(process: Process, backends: Sequence[Backend]) -> None:
+    """Add all roles to `process`; workers only where there is something to serve."""
+    name = add_worker(process, backends) if backends else None
     add_aggregator(process)
-    add_router(process)
-    return process
+    registry = add_router(process)
+
+    async def heard() -> None:
+        # A request that came before the first beat was read would find no worker.
+        until = time.monotonic() + HEARD_S
+        while name is not None and not registry.knows(name):
+            if time.monotonic() > until:
+                log.warning("the router has not heard the workers of this process for %.0f s", HEARD_S)
+                return
+            await asyncio.sleep(0.02)
+
+    process.once_ready.append(heard)
 
 
 async def embedded_kafka(

@@ -11,6 +11,7 @@ from edgeway.errors import UsageError
 from edgeway.roles.process import Process
 from schemas.cards import Offer
 from schemas.messages import Side
+from schemas.rules import Rules
 from streams.settings import Settings
 from workers.backends import Backend
 from workers.catalogue import backends_for
@@ -20,25 +21,24 @@ from workers.service import Limits
 from workers.worker import Worker
 
 
-def backends_of(process: Process) -> list[Backend]:
+def backends_of(settings: Settings, rules: Rules) -> list[Backend]:
     """What the settings ask for: of the app given, or else of those that the rules name.
 
     Raises:
         UsageError: an app that does not load, an unknown capability, or nothing to serve.
     """
-    have = process.settings
-    apps = (have.app,) if have.app else process.rules.apps
+    apps = (settings.app,) if settings.app else rules.apps
     if not apps:
         raise UsageError("no app to serve: name one with --app MODULE, or under `apps` in the rules file")
-    sides: tuple[Side | None, ...] = (_side(have),)
     try:
-        return [backend for side in sides for backend in backends_for(side, apps, have.capabilities or None)]
+        return list(backends_for(_side(settings), apps, settings.capabilities or None))
     except WorkerError as error:
         raise UsageError(str(error)) from error
 
 
-def add_worker(process: Process, backends: Sequence[Backend]) -> None:
-    """Add one worker for each of `backends`: a slow model then holds up no other."""
+def add_worker(process: Process, backends: Sequence[Backend]) -> str:
+    """Add one worker for each of `backends`: a slow model then holds up no other. Gives the
+    name that they beat under."""
     have = process.settings
     name = have.slot or f"{socket.gethostname()}-{os.getpid()}"
     limits = Limits(max_bytes=have.window_bytes, threads=have.model_threads)
@@ -66,6 +66,7 @@ def add_worker(process: Process, backends: Sequence[Backend]) -> None:
     process.before.append(start)
     process.once_ready.append(beat)
     process.after.append(stop)
+    return name
 
 
 def _side(settings: Settings) -> Side | None:

@@ -71,6 +71,11 @@ class Registry:
         if at > self._horizon:
             self._horizon = at
 
+    def knows(self, worker: str) -> bool:
+        """Whether a beat of `worker` that offers something has been observed, and no farewell since."""
+        known = self._workers.get(worker)
+        return known is not None and bool(known.offers)
+
     def view(self, now: int) -> View:
         """The snapshot at `now`; the same object while nothing changed."""
         reference = self._reference(now)

@@ -52,7 +52,8 @@ async def standings(store: SeenStore | None, batch: Sequence[Admitted]) -> list[
         async with asyncio.timeout(PATIENCE_S):
             marks = await store.first_seen(entries, SEEN_TTL_S)
     except (StoreUnavailable, TimeoutError) as error:
-        log.warning("repeated ids go unnoticed by the router, the store is away (%s)", type(error).__name__)
+        # The store itself tells of it, once and not for each batch.
+        log.debug("repeated ids go unnoticed by the router, the store is away (%s)", type(error).__name__)
         return found
     for index, mark in zip(named, marks, strict=True):
         found[index] = standing(batch[index], mark)

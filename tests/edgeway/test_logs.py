@@ -90,3 +90,34 @@ def test_a_library_that_repeats_itself_is_heard_once_in_a_while() -> None:
     assert [passes("streams.delivery", "ours"), passes("streams.delivery", "ours")] == [True, True]
     now[0] = logs.Sparing.EVERY_S
     assert passes("aiokafka.conn", "no broker")
+
+
+def _coordinator(text: str, name: str = "aiokafka.consumer.group_coordinator") -> logging.LogRecord:
+    return logging.LogRecord(name, logging.ERROR, "", 0, text, None, None)
+
+
+def test_the_lines_of_a_first_start_are_hidden_and_real_trouble_is_not() -> None:
+    now = 0.0
+    hides = logs.FirstStart(lambda: now)
+    missing = _coordinator("Group Coordinator Request failed: [Error 15] CoordinatorNotAvailableError: x")
+    dead = _coordinator("Marking the coordinator dead (node 1)for group edgeway.router.")
+    refused = _coordinator("Group Coordinator Request failed: [Error 30] GroupAuthorizationFailedError")
+    assert [hides.filter(record) for record in (missing, dead, refused)] == [False, False, True]
+    assert hides.filter(_coordinator(missing.getMessage(), "edgeway.x"))
+    now = logs.FirstStart.PATIENCE_S
+    assert hides.filter(missing), "a cluster that never gets ready is real trouble"
+    now = 0.0
+    again = logs.FirstStart(lambda: now)
+    again.over = True
+    assert again.filter(dead)
+
+
+def test_a_process_that_is_ready_shows_them() -> None:
+    stream = io.StringIO()
+    logs.configure(Settings(), stream)
+    logger = logging.getLogger("aiokafka.consumer.group_coordinator")
+    logger.warning("Marking the coordinator dead (node %s)for group %s.", 1, "g")
+    assert stream.getvalue() == ""
+    logs.started()
+    logger.warning("Marking the coordinator dead (node %s)for group %s.", 1, "g")
+    assert "coordinator dead" in stream.getvalue()

@@ -15,6 +15,7 @@ import pytest
 from edgeway import roles
 from edgeway.cli import main, parser
 from edgeway.cli.show import full, short
+from edgeway.embedded import EmbeddedKafka
 from edgeway.errors import EXIT_TEXT
 from schemas.messages import Decision, Failure, Result, Timings
 from streams.settings import Settings
@@ -48,6 +49,42 @@ def test_every_command_is_there_and_tells_its_exit_codes(capsys: pytest.CaptureF
         with pytest.raises(SystemExit):
             main(["topics", verb, "--help"])
         assert "--rules FILE" in capsys.readouterr().out
+
+
+def _refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["up", "--broker-port", "1", *words]) == 2
+    return capsys.readouterr().err
+
+
+def test_up_finds_what_is_wrong_before_it_starts_a_kafka(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(EmbeddedKafka, "start_sync", lambda _: pytest.fail("a Kafka was started"))
+    strange = tmp_path / "rules.json"
+    strange.write_text('{"tasks": {"t": {"merge": {"strategy": "bar"}}}}', encoding="utf-8")
+    text = tmp_path / "README.md"
+    text.write_text("# no rules", encoding="utf-8")
+    assert "no merge strategy 'bar'; there are collect" in _refused(capsys, "--rules", str(strange))
+    assert "README.md" in _refused(capsys, "--rules", str(text))
+    assert "is a folder" in _refused(capsys, "--rules", str(tmp_path))
+    assert "nope.py is not found" in _refused(capsys, "--app", "nope.py")
+    assert "name one with --app" in _refused(capsys, "--capabilities", "local/foo")
+    port = ("--port", "18085", "--broker-port", "18083", "--brokers", "3")
+    assert "--port 18085 is a port of the embedded Kafka" in _refused(capsys, *port)
+
+
+def test_up_says_what_a_named_kafka_makes_of_its_other_flags(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("EDGEWAY_KAFKA", NOWHERE)
+    assert main(["up", "--data", str(tmp_path / "d"), "--broker-port", "5000", "--brokers", "1"]) == 3
+    said = capsys.readouterr().err
+    assert "--brokers, --broker-port, --data are ignored: EDGEWAY_KAFKA names a Kafka" in said
+    assert "EDGEWAY_KAFKA keeps `up` from starting a Kafka of its own" in said
+    assert main(["up", "--kafka", NOWHERE]) == 3
+    said = capsys.readouterr().err
+    assert "ignored" not in said
+    assert "--kafka keeps `up` from" in said
 
 
 def test_commands_that_talk_to_kafka_take_it_and_those_with_rules_take_them() -> None:

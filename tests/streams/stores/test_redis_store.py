@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from streams.stores import RedisSeenStore, StoreUnavailable, seen_store
+from streams.stores.redis import address_of
 from tests.helpers.redis import SERVERS, RedisServer, free_port, serve
 
 
@@ -90,3 +91,38 @@ async def _longest_gap(for_s: float) -> float:
         now = time.monotonic()
         longest, last = max(longest, now - last), now
     return longest
+
+
+async def test_it_tells_of_an_absent_server_at_once_then_rarely_and_of_its_return(
+    redis_server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = 0.0
+    store = RedisSeenStore(f"redis://:hunter2@127.0.0.1:{free_port()}/0", clock=lambda: now)
+    await store.look()
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            await store.first_seen([("a", "m")], 60)
+    assert len(caplog.messages) == 1
+    assert "redis://:***@127.0.0.1:" in caplog.messages[0]
+    assert "hunter2" not in caplog.text
+    now = 10.0
+    await store.look()
+    assert len(caplog.messages) == 2
+    other = RedisSeenStore(redis_server.url)
+    store._redis, store._script = other._redis, other._script
+    await store.first_seen([("back", "m")], 60)
+    await store.first_seen([("back", "m")], 60)
+    assert [message.endswith("is back") for message in caplog.messages] == [False, False, True]
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://h:1/2", "redis://h:1/2"),
+        ("rediss://me:secret@h:1/2?password=secret", "rediss://me:***@h:1/2"),
+        ("unix:///run/redis.sock?password=secret", "unix:///run/redis.sock"),
+    ],
+)
+def test_an_address_is_shown_without_its_password(url: str, shown: str) -> None:
+    assert address_of(url) == shown

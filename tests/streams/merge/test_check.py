@@ -1,0 +1,36 @@
+"""Merges of the rules that could never work are found before a request finds out."""
+
+from __future__ import annotations
+
+import json
+
+from schemas.rules import Rules, parse_rules
+from streams.merge.check import PARAMS, wrong_merges
+from streams.merge.registry import BUILT_IN
+
+
+def rules(strategy: str, **params: object) -> Rules:
+    task = {
+        "steps": [{"name": "a", "capability": "x/a"}],
+        "merge": {"strategy": strategy, "params": params},
+    }
+    return parse_rules(json.dumps({"tasks": {"t": task}, "builtin": False}).encode())
+
+
+def test_each_strategy_of_ours_has_its_params_listed() -> None:
+    assert PARAMS.keys() == BUILT_IN.keys()
+    assert wrong_merges(parse_rules(b"{}"), BUILT_IN) == [], "the templates are sound"
+    for name, params in PARAMS.items():
+        assert wrong_merges(rules(name, **dict.fromkeys(params, ())), BUILT_IN) == []
+
+
+def test_an_unknown_strategy_is_named_with_those_there_are() -> None:
+    (line,) = wrong_merges(rules("weighted_fusoin"), BUILT_IN)
+    assert "task t: no merge strategy 'weighted_fusoin'; did you mean 'weighted_fusion'?" in line
+    assert all(name in line for name in BUILT_IN)
+    assert wrong_merges(rules("mine", any=1), {**BUILT_IN, "mine": BUILT_IN["collect"]}) == []
+
+
+def test_params_that_nobody_reads_are_named() -> None:
+    (line,) = wrong_merges(rules("weighted_fusion", label=["x"]), BUILT_IN)
+    assert "no params label; it reads labels" in line
