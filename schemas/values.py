@@ -19,11 +19,16 @@ INNER_DEPTH = MAX_DEPTH + 8
 """The same in Edgeway's own records, which put what they were given a few levels deeper."""
 
 _MAX_CONTAINERS = 2**17
-# A list that holds another one ten times, ten levels deep, is small in memory and endless once written.
+_MAX_VALUES = 2**20
+# A list that holds another one ten times, ten levels deep, is small in memory and endless once written. No
+# record has room for more values than these: each takes a byte.
+
+_MAX_OPEN = 2 * INNER_DEPTH
 
 _SCALARS = frozenset((type(None), bool, int, float, str, bytes))
 _NUMBERS = frozenset((int, float))
 _STR = frozenset((str,))
+_SIZED = frozenset((dict, list, tuple))
 
 
 def check_value(value: Any, what: str, depth: int = MAX_DEPTH) -> None:
@@ -38,13 +43,47 @@ def check_value(value: Any, what: str, depth: int = MAX_DEPTH) -> None:
             return
         raise Malformed(f"{what} has a key that is no string")
     level = [value]
+    values = 0
     for _ in range(depth):
-        level = [child for item in level for child in _nested(item, what)]
-        if not level:
+        deeper: list[Any] = []
+        for item in level:
+            found = _nested(item, what)
+            # Counted as they come: a whole level of a value that holds itself fills the memory.
+            values += len(item) if type(item) in _SIZED else 1
+            if values > _MAX_VALUES:
+                raise Malformed(f"{what} holds more than {_MAX_VALUES} values")
+            if found:
+                deeper += found
+                if len(deeper) > _MAX_CONTAINERS:
+                    raise Malformed(f"{what} holds more than {_MAX_CONTAINERS} lists and maps")
+        if not deeper:
             return
-        if len(level) > _MAX_CONTAINERS:
-            raise Malformed(f"{what} holds more than {_MAX_CONTAINERS} lists and maps")
+        level = deeper
     raise Malformed(f"{what} nests deeper than {depth} levels")
+
+
+def least_size(value: Any, limit: int) -> int:
+    """A lower bound of the bytes that `value` takes in msgpack; counting stops above `limit`, so a value that
+    holds itself ends too.
+
+    One text that is held a million times is small in memory, and no encoder stops while it writes.
+    """
+    total = 1
+    pending = [value]
+    while pending and total <= limit:
+        item = pending.pop()
+        kind = type(item)
+        if kind is str or kind is bytes:
+            total += len(item)
+        elif kind is dict:
+            total += 2 * len(item)
+            pending += item
+            pending += item.values()
+        elif kind is list or kind is tuple:
+            total += len(item)
+            if not _all_numbers(item):
+                pending += item
+    return total
 
 
 def _is_plain(item: Any) -> bool:
@@ -85,19 +124,32 @@ def _all_numbers(items: Any) -> bool:
 
 
 def all_finite(value: Any) -> bool:
-    """Whether no float in `value` (builtins and structs) is NaN or infinite."""
+    """Whether no float in `value` (builtins and structs) is NaN or infinite.
+
+    Raises:
+        Malformed: more values, or deeper, than any record can be.
+    """
     return all(isfinite(leaf) for leaf in _leaves(value) if isinstance(leaf, float))
 
 
 def all_fit(value: Any) -> bool:
-    """Whether every integer in `value` (builtins and structs) has 64 bits, with or without sign."""
+    """Whether every integer in `value` (builtins and structs) has 64 bits, with or without sign.
+
+    Raises:
+        Malformed: as `all_finite`.
+    """
     return all(-(2**63) <= leaf < 2**64 for leaf in _leaves(value) if isinstance(leaf, int))
 
 
 def _leaves(value: Any) -> Iterator[Any]:
     pending = [iter((value,))]
+    seen = 0
     while pending:
         for item in pending[-1]:
+            # An answer of a user's function comes here unchecked. One that held itself blocked its worker.
+            seen += 1
+            if seen > _MAX_VALUES or len(pending) > _MAX_OPEN:
+                raise Malformed(f"a value nests deeper than {_MAX_OPEN}, or holds more than {_MAX_VALUES}")
             if isinstance(item, dict):
                 pending.append(iter(item.values()))
                 break

@@ -71,7 +71,7 @@ class Batcher(Generic[J]):
         if not self.rows:
             return []
         key = self._oldest()
-        if not idle and now - self._kin[key][0][1].arrived < self.max_wait_ms:
+        if not idle and now < self._kin[key][0][1].arrived + self.max_wait_ms:
             if not self._full:
                 return []
             key = min(self._full, key=lambda kin: self._kin[kin][0][0])

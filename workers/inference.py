@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 
 from schemas.errors import ErrorCode
 from schemas.messages import Failure
 from workers.backends import Answer, Backend, Row
-from workers.errors import BadOutput, failure_of, where
-
-log = logging.getLogger(__name__)
+from workers.errors import BadOutput, failure_of
+from workers.faults import FAULTS, told
 
 BACKEND_FAULTS: frozenset[ErrorCode] = frozenset({"backend_error", "bad_output", "internal"})
 """Errors that speak against the backend; a caller's bad input does not."""
 
 
 def infer(backend: Backend, rows: Sequence[Row], expired: Callable[[int], bool]) -> list[Answer]:
-    """One answer a row, in order; never raises an Exception.
+    """One answer a row, in order; raises nothing but KeyboardInterrupt.
 
     Where the batch fails as a whole its rows are tried one by one; rows that `expired(index)` by then are
     left out, so that a backend that fails slowly does not hold the others up.
     """
+    name = backend.card.capability
     try:
-        answers = backend.infer(rows)
+        answers = list(backend.infer(rows))
         if len(answers) != len(rows):
             raise BadOutput(f"answered {len(answers)} of {len(rows)} rows")
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a backend may raise anything
-        name = backend.card.capability
-        log.warning("%s failed on %d rows: %s at %s", name, len(rows), type(error).__name__, where(error))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a backend may raise anything: SystemExit, CancelledError
         if len(rows) == 1:
-            return [Answer(error=failure_of(error, name))]
+            return [Answer(error=told(error, name))]
+        if failure_of(error, name).code != "bad_input":
+            FAULTS.raised(error, name, len(rows))
         return [late() if expired(i) else infer(backend, [row], expired)[0] for i, row in enumerate(rows)]
-    return answers
+    return [answer if _is_answer(answer) else Answer(error=told(_NONE, name)) for answer in answers]
+
+
+_NONE = BadOutput("gave something else than an Answer, or one whose error is no Failure")
+
+
+def _is_answer(found: object) -> bool:
+    return isinstance(found, Answer) and (found.error is None or isinstance(found.error, Failure))
 
 
 def late() -> Answer:

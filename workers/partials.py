@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from schemas import codec, headers
+from schemas.bounds import MAX_MONEY
 from schemas.cards import Card
-from schemas.errors import Malformed, TooLarge
+from schemas.errors import ERROR_CODES, ErrorCode, Malformed, TooLarge
 from schemas.ids import parse_subtask_id
+from schemas.limits import MAX_RECORD_BYTES
 from schemas.messages import Failure, Model, Partial, Subtask, Timings
 from schemas.peek import peek_id
 from schemas.topics import JOINS
+from schemas.values import check_value, least_size
 from streams.delivery import Outgoing, Record
 from workers.backends import Answer
+from workers.faults import FAULTS
 
 LONGEST_DEADLINE_MS = 600_000
 """The most that a request may ask for: the deadline of an answer to a subtask whose own cannot be read."""
@@ -37,27 +42,16 @@ class Partials:
         self, subtask: Subtask, join: bytes, answer: Answer, card: Card, timings: Timings
     ) -> Outgoing:
         """The record of an answer. One that cannot be written is an error (`bad_output`, `too_large`)."""
-        partial = Partial(
-            subtask=subtask.id,
-            deadline=subtask.deadline,
-            output=answer.output if answer.error is None else None,
-            confidence=answer.confidence if answer.error is None else None,
-            cost=cost_of(answer, card),
-            usage=answer.usage,
-            model=Model(name=card.model, version=card.version),
-            timings=timings,
-            error=answer.error or _objection(answer, card),
-        )
         try:
-            value = codec.encode(partial)
+            value = self._written(subtask, answer, card, timings)
         except TooLarge as error:
-            value = self._without_output(
-                partial, Failure(code="too_large", message=f"{card.capability}: {error}")
-            )
+            value = self._withheld(subtask, answer, card, timings, "too_large", str(error))
         except Malformed as error:
-            value = self._without_output(
-                partial, Failure(code="bad_output", message=f"{card.capability}: {error}")
-            )
+            value = self._withheld(subtask, answer, card, timings, "bad_output", str(error))
+        except Exception as error:  # noqa: BLE001 - an answer may be of any make; its row alone must pay for it
+            FAULTS.raised(error, card.capability)
+            text = f"the answer cannot be written ({type(error).__name__}); see the worker's log"
+            value = self._withheld(subtask, answer, card, timings, "bad_output", text)
         return self._record(subtask, join, value)
 
     def failed(self, subtask: Subtask, join: bytes, failure: Failure) -> Outgoing:
@@ -82,14 +76,41 @@ class Partials:
             return (Outgoing(JOINS, join, value, headers.build("partial", subtask_id, self._source)),)
         return ()
 
-    def _without_output(self, partial: Partial, failure: Failure) -> bytes:
+    def _written(self, subtask: Subtask, answer: Answer, card: Card, timings: Timings) -> bytes:
+        objection = _objection(answer, card)
+        failure = answer.error or objection
+        if failure is not None and not (failure.code in ERROR_CODES and isinstance(failure.message, str)):
+            raise Malformed("the error's code is none of Edgeway's, or its message no text")
+        output = answer.output if failure is None else None
+        if output is not None and least_size(output, MAX_RECORD_BYTES) > MAX_RECORD_BYTES:
+            check_value(output, "output")
+            raise TooLarge(f"the output takes more than the {MAX_RECORD_BYTES} bytes that fit a record")
         return codec.encode(
             Partial(
-                subtask=partial.subtask,
-                deadline=partial.deadline,
-                cost=partial.cost,
-                model=partial.model,
-                timings=partial.timings,
+                subtask=subtask.id,
+                deadline=subtask.deadline,
+                output=output,
+                confidence=answer.confidence if failure is None else None,
+                cost=cost_of(answer, card),
+                usage=answer.usage if objection is None else {},
+                model=Model(name=card.model, version=card.version),
+                timings=timings,
+                error=failure,
+            )
+        )
+
+    def _withheld(
+        self, subtask: Subtask, answer: Answer, card: Card, timings: Timings, code: ErrorCode, why: str
+    ) -> bytes:
+        failure = Failure(code=code, message=f"{card.capability}: {why}")
+        FAULTS.refused(failure)
+        return codec.encode(
+            Partial(
+                subtask=subtask.id,
+                deadline=subtask.deadline,
+                cost=_sure_cost(answer, card),
+                model=Model(name=card.model, version=card.version),
+                timings=timings,
                 error=failure,
             )
         )
@@ -101,10 +122,25 @@ class Partials:
         return Outgoing(JOINS, join, value, found)
 
 
+def _sure_cost(answer: Answer, card: Card) -> float:
+    """What a withheld answer cost; by the card where the answer itself cannot say."""
+    try:
+        cost = float(cost_of(answer, card))
+    except (TypeError, ValueError, AttributeError, OverflowError):
+        return card.cost_per_call
+    return cost if 0.0 <= cost <= MAX_MONEY else card.cost_per_call
+
+
 def _objection(answer: Answer, card: Card) -> Failure | None:
     """Why an answer cannot be believed, None for a sound one."""
-    if answer.confidence is not None and not 0.0 <= answer.confidence <= 1.0:
+    sure = answer.confidence
+    if sure is not None and not 0.0 <= sure <= 1.0:
         return Failure(code="bad_output", message=f"{card.capability}: the confidence is not within 0 and 1")
+    usage: dict[Any, Any] = answer.usage
+    for name, count in usage.items():
+        # The reader would refuse the whole record, and its request would wait in vain.
+        if not isinstance(name, str) or isinstance(count, bool) or not isinstance(count, int | float):
+            return Failure(code="bad_output", message=f"{card.capability}: usage maps names to numbers")
     return None
 
 

@@ -15,6 +15,7 @@ from schemas.topics import capability_topic
 from streams.delivery import Batch, Clock, Lane, Outgoing, Output, Record
 from workers.backends import Backend, Row
 from workers.errors import WorkerError
+from workers.faults import told
 from workers.partials import Partials
 from workers.service import Limits, Service
 from workers.work import Run, Work
@@ -132,8 +133,14 @@ class Worker:
             failure = self._objection(subtask, service)
             if failure is not None:
                 refused.add(record.offset, self._partials.failed(subtask, join, failure))
-            elif service is not None:
+                continue
+            assert service is not None
+            try:
                 work = _work(lane, record, subtask, join, service)
+            except Exception as error:  # noqa: BLE001 - a backend's `kin` may raise anything
+                failure = told(error, subtask.capability)
+                refused.add(record.offset, self._partials.failed(subtask, join, failure))
+            else:
                 if not service.room(work.size):
                     refused.settle()
                     if not await service.wait_for_room(work.size, lane):

@@ -71,7 +71,9 @@ def test_an_unknown_name_lists_the_known(app: str) -> None:
         backends_for("local", [])
 
 
-def test_apps_that_cannot_be_served_say_why(tmp_path: Path, app: str) -> None:
+def test_apps_that_cannot_be_served_say_why(
+    tmp_path: Path, app: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def write(name: str, text: str) -> str:
         (tmp_path / name).write_text(text)
         return str(tmp_path / name)
@@ -79,6 +81,11 @@ def test_apps_that_cannot_be_served_say_why(tmp_path: Path, app: str) -> None:
     cases = {
         write("empty.py", "x = 1"): "offers nothing",
         write("broken.py", "1 / 0"): "ZeroDivisionError",
+        write("leaving.py", "import sys; sys.exit(3)"): "fails to load: SystemExit: 3",
+        write(
+            "bare.py",
+            "from workers.backends.function import capability\n@capability\ndef shout(text: str): ...\n",
+        ): r'above shout has no name; write @capability\("local/NAME"\)',
         write("needy.py", "import no_such_module_x"): "no_such_module_x",
         write(
             "twice.py", APP + "\n@capability('local/text/count')\ndef again(inputs, params): ...\n"
@@ -87,6 +94,8 @@ def test_apps_that_cannot_be_served_say_why(tmp_path: Path, app: str) -> None:
         "no_such_app_x": "is not found",
         "workers.no_such_app_x": "is not found",
     }
+    monkeypatch.chdir(tmp_path)
+    cases["leaving"] = "fails to load: SystemExit: 3"
     for path, told in cases.items():
         with pytest.raises(AppError, match=told):
             load_app(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,6 +49,8 @@ def rows(*deadly: int) -> list[Row]:
         (SystemExit(3), "backend_error"),
         (MemoryError(), "backend_error"),
         (RecursionError(), "backend_error"),
+        (CancelledError(), "backend_error"),
+        (GeneratorExit(), "backend_error"),
     ],
 )
 def test_a_bad_row_fails_alone(error: BaseException, code: str) -> None:
@@ -82,3 +85,18 @@ def test_a_backend_that_answers_too_few_rows_is_tried_alone() -> None:
             return [Answer(1)][: 1 if len(rows) == 1 else 0]
 
     assert [answer.output for answer in infer(Short(RuntimeError()), rows(), lambda i: False)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("odd", [None, 5, Answer(error="boom")])  # type: ignore[arg-type]
+def test_what_is_no_answer_is_a_bad_output_of_its_row(odd: Any) -> None:
+    class Odd(Fragile):
+        def infer(self, rows: Sequence[Row]) -> list[Answer]:
+            return [odd if "die" in row.inputs else Answer(1) for row in rows]
+
+    answers = infer(Odd(RuntimeError()), rows(2), lambda i: False)
+    assert [answer.error.code if answer.error else None for answer in answers] == [
+        None,
+        None,
+        "bad_output",
+        None,
+    ]

@@ -21,13 +21,14 @@ from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from schemas.cards import Card
-from schemas.errors import UnknownTopic
+from schemas.errors import Malformed, UnknownTopic
 from schemas.messages import Side
 from schemas.topics import capability_topic
 from schemas.values import all_finite
 from workers.backends import Answer, Row, kin_of
 from workers.backends.arguments import Arguments
-from workers.errors import BadOutput, LoadError, failure_of
+from workers.errors import BadOutput, LoadError
+from workers.faults import told
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -60,6 +61,10 @@ def capability(
     Raises:
         LoadError: a name that makes no topic, or limits that make no sense.
     """
+    given: Any = name
+    if not isinstance(given, str):
+        marked = getattr(given, "__name__", given)
+        raise LoadError(f'@capability above {marked} has no name; write @capability("local/NAME")')
     side, rest = _named(name)
     if max_batch < 1 or max_wait_ms < 0 or cost < 0 or cost_per_token < 0:
         raise LoadError(
@@ -136,7 +141,7 @@ class FunctionBackend:
         if self._batch:
             values = self._function(list(rows))
             if self._async:
-                values = self._on_loop(values)
+                values = _unkept(self._on_loop(_kept(values)))
             return self._answers(list(values), len(rows))
         if self._async:
             return self._answers(self._on_loop(self._gather(rows)), len(rows))
@@ -151,7 +156,7 @@ class FunctionBackend:
         try:
             return answer_of(self._call(row))
         except Exception as error:  # noqa: BLE001  # a user's function may raise anything; the row is told so
-            return Answer(error=failure_of(error, self.card.capability))
+            return Answer(error=told(error, self.card.capability))
 
     def _call(self, row: Row) -> Any:
         if self._arguments is None:
@@ -159,7 +164,7 @@ class FunctionBackend:
         return self._function(**self._arguments.read(row))
 
     async def _acall(self, row: Row) -> Any:
-        return await self._call(row)
+        return await _kept(self._call(row))
 
     async def _gather(self, rows: Sequence[Row]) -> list[Any]:
         return await asyncio.gather(*(self._acall(row) for row in rows), return_exceptions=True)
@@ -171,11 +176,9 @@ class FunctionBackend:
 
     def _answer(self, value: Any) -> Answer:
         try:
-            if isinstance(value, BaseException):
-                raise value
-            return answer_of(value)
+            return answer_of(_unkept(value))
         except Exception as error:  # noqa: BLE001  # as in _one
-            return Answer(error=failure_of(error, self.card.capability))
+            return Answer(error=told(error, self.card.capability))
 
     def _on_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
         if self._loop is None:
@@ -189,15 +192,35 @@ def answer_of(value: Any) -> Answer:
     confidence).
 
     Raises:
-        BadOutput: a confidence outside [0, 1], or an output with NaN or an infinity.
+        BadOutput: a confidence outside [0, 1], an output with NaN or an infinity, or one that holds itself.
     """
     answer = value if isinstance(value, Answer) else Answer(*_split(value))
-    if answer.confidence is not None and not 0.0 <= answer.confidence <= 1.0:
+    sure: Any = answer.confidence
+    if sure is not None and not (isinstance(sure, int | float) and 0.0 <= sure <= 1.0):
         raise BadOutput("the confidence is not within 0 and 1")
     # msgpack carries NaN, so it would go unseen up to the caller who asked in JSON.
-    if not all_finite(answer.output):
+    try:
+        finite = all_finite(answer.output)
+    except Malformed as error:
+        raise BadOutput(f"the output cannot be published: {error}") from error
+    if not finite:
         raise BadOutput("the output holds NaN or an infinity")
     return answer
+
+
+async def _kept(work: Coroutine[Any, Any, Any]) -> Any:
+    """What `work` returns, or the SystemExit and the like that it raises."""
+    # Raised in a task these end the loop's thread, and whoever waits for the answer waits for ever.
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError) as error:
+        return error
+
+
+def _unkept(value: Any) -> Any:
+    if isinstance(value, BaseException):
+        raise value
+    return value
 
 
 def _split(value: Any) -> tuple[Any, float | None]:

@@ -1,0 +1,52 @@
+"""Walks over free-form values end, whatever the value."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.errors import Malformed
+from schemas.values import all_finite, all_fit, check_value, least_size
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats() | st.text() | st.binary(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
+    max_leaves=30,
+)
+
+
+def endless() -> list[Any]:
+    found: list[Any] = [0] * 1000
+    found[500] = {"again": (found, found)}
+    return found
+
+
+def wide() -> list[Any]:
+    return [[[0] * 100_000] * 100_000] * 100_000
+
+
+@pytest.mark.parametrize("walk", [all_finite, all_fit, lambda value: check_value(value, "it")])
+@pytest.mark.parametrize("value", [endless(), wide()], ids=["endless", "wide"])
+def test_an_endless_value_is_refused_at_once(walk: Callable[[Any], Any], value: Any) -> None:
+    began = time.monotonic()
+    with pytest.raises(Malformed):
+        walk(value)
+    assert time.monotonic() - began < 3.0
+
+
+@given(PLAIN)
+def test_the_least_size_is_never_above_what_is_written(value: Any) -> None:
+    assert least_size(value, 2**30) <= len(msgspec.msgpack.encode(value))
+
+
+@pytest.mark.parametrize("value", [endless(), wide(), ["x" * 1000] * 10**6, {"a": b"y" * 2000}])
+def test_the_least_size_stops_above_its_limit(value: Any) -> None:
+    began = time.monotonic()
+    assert least_size(value, 1000) > 1000
+    assert time.monotonic() - began < 1.0
