@@ -30,6 +30,26 @@ RULES: dict[str, str] = {
 """What it means that a rule decided, by its name; a constraint decides by closing the other side."""
 
 
+FAILURES: dict[str, str] = {
+    "deadline_exceeded": "no answer came in time",
+    "bad_input": "its inputs were refused",
+    "backend_error": "its model failed",
+    "bad_output": "its answer could not be published",
+    "too_large": "its answer was too large",
+    "result_too_large": "the answer was too large",
+    "overloaded": "there was too much other work",
+    "unknown_capability": "no worker offered it",
+    "object_missing": "its inputs lay elsewhere and could not be had",
+    "malformed": "what was sent to it could not be read",
+    "unsupported_version": "what was sent to it has a version that its worker does not read",
+    "merge_failed": "the answers could not be merged",
+    "handler_error": "its worker failed",
+    "killed_its_process": "its worker died of it",
+    "unanswered": "it was never answered",
+}
+"""What it means for a step that its request failed, by the error's code."""
+
+
 def explain(result: Result) -> list[str]:
     """Sentences for each decision of `result`, in their order, then for what else the caller should know."""
     lines = [_decided(decision, result) for decision in result.decisions]
@@ -101,11 +121,22 @@ def _closed(decision: Decision) -> Iterator[str]:
 def _answered(decision: Decision, result: Result) -> Iterator[str]:
     if decision.step in result.missing:
         if decision.side is not None:
-            yield "; no answer came in time"
+            yield f"; {_unanswered(decision.step, result)}"
         return
     side = result.sides.get(decision.step)
     if side is not None and decision.side is not None and side != decision.side:
         yield f"; its answer was not enough, and that of {PLACES[side]} was taken"
+
+
+def _unanswered(step: str, result: Result) -> str:
+    """Why `step` has no answer: the result's error tells of one step, and a merged rest of none."""
+    error = result.error
+    if error is None:
+        return "it gave no answer"
+    others = [name for name in result.missing if name != step]
+    if error.code != "deadline_exceeded" and any(error.message.startswith(f"step {o}: ") for o in others):
+        return "its answer was no longer needed"
+    return FAILURES.get(error.code, f"it ended with {_words(error.code)}")
 
 
 def _outcome(result: Result) -> Iterator[str]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from edgeway.explain import explain
+from typing import Any
+
+import pytest
+
+from edgeway.explain import FAILURES, explain
+from schemas.errors import ERROR_CODES
 from schemas.messages import Decision, Factor, Failure, Result
 
 
@@ -76,7 +81,7 @@ def test_outcomes() -> None:
         ),
     )
     assert explain(partial) == [
-        "Step chart went to the cloud: the rules name this side; no answer came in time.",
+        "Step chart went to the cloud: the rules name this side; it gave no answer.",
         "Without an answer: chart; the rest was merged.",
         "The answer is approximate: a better one did not come in time.",
         "It cost 0.5.",
@@ -84,3 +89,34 @@ def test_outcomes() -> None:
     failed = Result(id="r", status="error", error=Failure(code="unknown_task", message="no such task"))
     assert explain(failed) == ["It failed: no such task (unknown task)."]
     assert explain(Result(id="r", status="ok")) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("deadline_exceeded", "no answer came in time"),
+        ("bad_input", "its inputs were refused"),
+        ("backend_error", "its model failed"),
+        ("bad_output", "its answer could not be published"),
+        ("too_large", "its answer was too large"),
+        ("internal", "it ended with internal"),
+    ],
+)
+def test_a_failed_step_says_what_happened(code: Any, told: str) -> None:
+    decision = Decision(step="s", side="local", rule="fixed_side")
+    failure = Failure(code=code, message="step s: why")
+    result = Result(id="r", status="error", missing=("s",), decisions=(decision,), error=failure)
+    assert explain(result)[0].endswith(f"; {told}.")
+
+
+def test_a_failed_step_does_not_speak_for_the_others() -> None:
+    decisions = tuple(Decision(step=name, side="local", rule="fixed_side") for name in ("a", "b"))
+    failure = Failure(code="bad_input", message="step a: the text is empty")
+    result = Result(id="r", status="error", missing=("a", "b"), decisions=decisions, error=failure)
+    first, second, *_ = explain(result)
+    assert "its inputs were refused" in first
+    assert "no longer needed" in second
+
+
+def test_every_error_code_of_a_step_is_said_in_words() -> None:
+    assert set(FAILURES) <= set(ERROR_CODES)
