@@ -28,15 +28,25 @@ _PRICE_ELSEWHERE = 0.004
 _CALIBRATED = ("local/nlp/intent", "cloud/nlp/intent")
 
 
+def _models() -> dict[str, dict[str, Any]]:
+    """The cards of the model folders by `SIDE/CAPABILITY`."""
+    cards = [json.loads(path.read_text(encoding="utf-8")) for path in HERE.glob("models/*/*/card.json")]
+    return {f"{card['side']}/{card['capability']}": card for card in cards}
+
+
+_MODELS = _models()
+
+
 def _card(name: str, **more: Any) -> Card:
     side, _, capability = name.partition("/")
+    model = _MODELS.get(name, {})
     price = _PRICES.get(name, _PRICE_ELSEWHERE) if side == "cloud" else 0.0
     about = (capabilities.CAPABILITIES[name].__doc__ or "").strip().partition("\n")[0]
     return Card(
         capability=capability,
         side="cloud" if side == "cloud" else "local",
-        version="1",
-        model=more.pop("model", capability.replace("/", "-")),
+        version=model.get("version", "1"),
+        model=model.get("name", capability.replace("/", "-")),
         cost_per_call=price,
         max_cost=price,
         calibrated=name in _CALIBRATED,
@@ -66,12 +76,11 @@ def _rows(function: capabilities.Batch) -> Callable[[Any], Any]:
 
 
 def _images() -> OnnxBackend:
-    folder = HERE / "models" / "crayfish" / "1"
-    labels = json.loads((folder / "card.json").read_text(encoding="utf-8"))["labels"]
-    card = _card("local/vision/image_class", model="crayfish", model_type="onnx", max_batch=64)
-    return OnnxBackend(
-        card, folder / "model.onnx", sources={"input": "pixels"}, post=ClassPost(labels, softmax=True)
-    )
+    name = "local/vision/image_class"
+    labels = _MODELS[name]["labels"]
+    card = _card(name, model_type="onnx", max_batch=64)
+    file = HERE / "models" / card.model / card.version / "model.onnx"
+    return OnnxBackend(card, file, sources={"input": "pixels"}, post=ClassPost(labels, softmax=True))
 
 
 def _functions() -> list[FunctionBackend]:
