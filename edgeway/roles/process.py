@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +26,8 @@ log = logging.getLogger(__name__)
 
 Step = Callable[[], Awaitable[None]]
 TICK_S = 0.05
-LEAST_STOP_S = 1.0
+GRACE_S = 2.0
+"""What a stop may take beyond `stop_s`, for the last commit, for leaving and for sending what is left."""
 
 
 @dataclass(slots=True)
@@ -33,7 +35,8 @@ class Process:
     """What the roles of one process share. Roles are added first; then `start`, `wait`, `stop`.
 
     `before` runs before any record is read, `once_ready` when partitions are assigned, `after` once all
-    inlets have stopped and before the outlet does.
+    inlets have stopped and before the outlet does. `running_since` tells, by group, when the oldest run of
+    now began, and `stop_by` until when a stop may wait for work (both on the monotonic clock).
     """
 
     name: str
@@ -50,6 +53,9 @@ class Process:
     after: list[Step] = field(default_factory=list)
     ready: bool = False
     watchdogs: dict[str, Watchdog] = field(default_factory=dict)
+    running_since: dict[str, Callable[[], float | None]] = field(default_factory=dict)
+    stop_by: float = math.inf
+    _slow: set[str] = field(default_factory=set)
 
     @staticmethod
     def create(name: str, settings: Settings, rules: Rules) -> Process:
@@ -130,29 +136,31 @@ class Process:
         log.info("%s is ready", self.name)
 
     async def stop(self) -> None:
-        """Stop polling, drain, commit, leave, flush, within `stop_s` and a few seconds; also half started.
+        """Stop polling, drain, commit, leave, flush, within `stop_s` and GRACE_S; also half started.
 
         Each part is stopped, whatever the others do; failures are logged, since the process ends anyway.
         """
         self.ready = False
-        until = time.monotonic() + self.settings.stop_s
+        self.stop_by = time.monotonic() + self.settings.stop_s
 
-        def left() -> float:
-            return max(LEAST_STOP_S, until - time.monotonic())
+        def left(grace_s: float) -> float:
+            return max(0.1, self.stop_by + grace_s - time.monotonic())
 
-        await self._in_time("the host", self.host.stop(self.settings.stop_s), left() + 10.0)
+        await self._in_time("the host", self.host.stop(self.settings.stop_s), left(0.4 * GRACE_S))
         for step in self.after:
-            await self._in_time("a role", step(), left() + 2.0)
-        await self._in_time("the outlet", self.outlet.stop(left()), left() + 5.0)
+            await self._in_time("a role", step(), left(0.6 * GRACE_S))
+        await self._in_time("the outlet", self.outlet.stop(left(0.0)), left(GRACE_S))
 
     async def _in_time(self, what: str, work: Awaitable[None], limit_s: float) -> None:
-        try:
-            async with asyncio.timeout(limit_s):
-                await work
-        except TimeoutError:
-            log.error("%s: %s did not stop within %.0f s", self.name, what, limit_s)
-        except Exception:  # the parts are independent, and one that fails must not keep the others running
-            log.exception("%s: %s did not stop in order", self.name, what)
+        # Not asyncio.timeout: what swallows its cancellation would be awaited for ever.
+        task = asyncio.ensure_future(work)
+        await asyncio.wait((task,), timeout=limit_s)
+        if not task.done():
+            task.cancel()
+            log.error("%s: %s did not stop within %.1f s", self.name, what, limit_s)
+        elif not task.cancelled() and (error := task.exception()) is not None:
+            # The parts are independent, and one that fails must not keep the others running.
+            log.error("%s: %s did not stop in order", self.name, what, exc_info=error)
 
     async def _until_ready(self, inlet: Inlet) -> None:
         ready = asyncio.ensure_future(inlet.ready.wait())
@@ -164,8 +172,30 @@ class Process:
         if not done:
             raise Unavailable(f"group {inlet.settings.group} gave no partitions within 60 s")
 
+    def _say_slow(self, now: float) -> None:
+        """Log once of each run that lasts half the watchdog's time, and of its end."""
+        slow = {group for group in self.running_since if self._running_s(group, now) >= self._patience_s}
+        for group in sorted(slow - self._slow):
+            log.warning(
+                "%s: a run takes %.0f s and holds its thread; the process is not healthy until it ends",
+                group,
+                self._running_s(group, now),
+            )
+        for group in sorted(self._slow - slow):
+            log.info("%s: the run that took so long has ended", group)
+        self._slow = slow
+
+    def _running_s(self, group: str, now: float) -> float:
+        began = self.running_since[group]() if group in self.running_since else None
+        return 0.0 if began is None else now - began
+
+    @property
+    def _patience_s(self) -> float:
+        return self.settings.watchdog_s / 2
+
     async def _watch(self) -> None:
         now = time.monotonic()
+        self._say_slow(now)
         for inlet in self.inlets:
             group = inlet.settings.group
             metrics.OPEN_RECORDS.labels(group).set(sum(len(lane.window) for lane in inlet.lanes.values()))
@@ -197,9 +227,13 @@ class Process:
                 "waiting": inlet.waiting,
                 "finished": inlet.finished,
                 "stalled_s": round(self.watchdogs[group].stalled_s(now), 1) if inlet.waiting else 0.0,
+                "running_s": round(self._running_s(group, now), 1),
                 "owner_proved": inlet.committer.lease.is_fresh(now),
                 "lost": inlet.lost,
             }
-        half = self.settings.watchdog_s / 2
-        ok = all(shown["stalled_s"] < half and not shown["lost"] for shown in groups.values())
+        half = self._patience_s
+        ok = all(
+            max(shown["stalled_s"], shown["running_s"]) < half and not shown["lost"]
+            for shown in groups.values()
+        )
         return {"ok": ok, "ready": self.ready, "groups": groups}
