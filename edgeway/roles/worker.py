@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import time
 from collections.abc import Sequence
+from functools import partial
 
 from edgeway.errors import UsageError
 from edgeway.roles.process import Process
@@ -58,11 +60,13 @@ def add_worker(process: Process, backends: Sequence[Backend]) -> str:
         heartbeats.start()
 
     async def stop() -> None:
-        await heartbeats.stop()
-        await asyncio.gather(*(worker.stop(have.drain_s) for worker in workers))
+        # The lanes are gone by now: what still runs can be waited for, but no longer answered.
+        left = min(have.drain_s, max(0.0, process.stop_by - time.monotonic()))
+        await asyncio.gather(heartbeats.stop(), *(worker.stop(left) for worker in workers))
 
     for worker in workers:
-        process.add_inlet(worker, worker.topics, worker.topics[0])
+        inlet = process.add_inlet(worker, worker.topics, worker.topics[0])
+        process.running_since[inlet.settings.group] = partial(getattr, worker, "stuck_since")
     process.before.append(start)
     process.once_ready.append(beat)
     process.after.append(stop)
