@@ -81,9 +81,9 @@ class Role:
             time.sleep(0.05)
         return self
 
-    def terminate(self, within_s: float = 30.0) -> int:
-        """SIGTERM; the exit code."""
-        self._running().send_signal(signal.SIGTERM)
+    def terminate(self, within_s: float = 30.0, number: signal.Signals = signal.SIGTERM) -> int:
+        """A signal; the exit code."""
+        self._running().send_signal(number)
         return self._running().wait(within_s)
 
     def kill(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +57,7 @@ def test_it_runs_keeps_its_data_and_leaves_nothing_behind(
     known = new_id()
     ask(kafka, known)
     assert f"edgeway is up on Kafka {kafka}" in first.said
+    assert "oordinator" not in first.said, "a healthy first start has nothing to complain of"
     java = brokers(first)
     assert java
     assert first.terminate() == 0, first.said
@@ -71,6 +73,21 @@ def test_it_runs_keeps_its_data_and_leaves_nothing_behind(
     again.kill()
     # Killed, it cannot stop its broker; that must end all the same.
     assert psutil.wait_procs(java, timeout=15)[1] == []
+
+
+def test_a_closed_terminal_ends_it_in_order(
+    tmp_path: Path, started: list[Role], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    role = Role(tmp_path, "up", "--broker-port", str(free_port()), "--partitions", "1").start()
+    started.append(role)
+    role.wait_ready()
+    assert "no worker of this process serves anything" in role.said
+    assert list(folder.glob("edgeway-kafka-*"))
+    assert role.terminate(number=signal.SIGHUP) == 0, role.said
+    assert list(folder.glob("edgeway-kafka-*")) == []
 
 
 def test_the_brokers_port_is_taken(words: tuple[str, ...]) -> None:
