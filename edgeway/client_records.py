@@ -62,9 +62,7 @@ class Sender:
         self._topic = topic
         self._pending: dict[asyncio.Future[Any], str] = {}
         self.acknowledged = 0
-        self.refusals = 0
-        """How many records in a row the client did not take; with a broker it takes each within its request
-        timeout."""
+        self._silent_since: float | None = None
         self.unknown: list[str] = []
         """Ids of records whose fate is unknown: refused, or not acknowledged in time."""
 
@@ -74,15 +72,15 @@ class Sender:
             await asyncio.wait(self._pending, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.sleep(0)
         partition = topics.partition_for(record.key, self._partitions)
+        if self._silent_since is None:
+            self._silent_since = asyncio.get_running_loop().time()
         try:
             future = await self._producer.send(
                 self._topic, record.value, record.key, partition=partition, headers=record.headers
             )
         except KafkaError:
             self.unknown.append(record.id)
-            self.refusals += 1
             return
-        self.refusals = 0
         self._pending[future] = record.id
         future.add_done_callback(self._done)
 
@@ -94,6 +92,12 @@ class Sender:
             self.unknown.append(record_id)
         else:
             self.acknowledged += 1
+            self._silent_since = asyncio.get_running_loop().time() if self._pending else None
+
+    def silence_s(self) -> float:
+        """For how long records have been handed over and none was acknowledged, in seconds."""
+        since = self._silent_since
+        return 0.0 if since is None else asyncio.get_running_loop().time() - since
 
     @property
     def unacknowledged(self) -> list[str]:

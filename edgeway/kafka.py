@@ -78,6 +78,12 @@ async def stopped(stop: Any, what: str) -> None:
         log.warning(
             "the Kafka %s did not stop in order and is left: %s", what, str(exc) or type(exc).__name__
         )
+    except asyncio.CancelledError:
+        # It cancels tasks of its own and lets that out, which looks as if we were cancelled.
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        log.warning("the Kafka %s did not stop in order and is left", what)
 
 
 @asynccontextmanager

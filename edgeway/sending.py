@@ -22,8 +22,8 @@ from schemas.topics import REQUESTS, RESULTS
 from streams.settings import Settings
 
 FINISH_S = 15.0
-REFUSALS = 3
-"""So many records in a row that the client did not take (10 s each) mean that no broker is there."""
+SILENCE_S = 25.0
+"""Without an acknowledgement for so long, no broker is there: the client gives a record up after 10 s."""
 LOOK_BACK_MS = 3_600_000
 FRESH_S = 2.0
 """A new answer, or the conflict of an id used for something else, is there by then; only after that are
@@ -95,7 +95,12 @@ async def send(
             await _send_all(lines, manner, sender, awaited, outcome, tell)
             await sender.finish(FINISH_S)
             sent.set()
-            if tail is not None and collector is not None and manner.wait_s is not None:
+            if (
+                tail is not None
+                and collector is not None
+                and manner.wait_s is not None
+                and not outcome.trouble
+            ):
                 until = asyncio.get_running_loop().time() + manner.wait_s
                 await asyncio.wait([collector], timeout=min(FRESH_S, manner.wait_s / 2))
                 if not collector.done() and awaited.may_be_old():
@@ -121,8 +126,8 @@ async def _send_all(
     loop = asyncio.get_running_loop()
     start = loop.time()
     async for number, line in lines:
-        if sender.refusals >= REFUSALS:
-            outcome.trouble = "no broker takes requests any more: the rest of the input was not sent"
+        if sender.silence_s() > SILENCE_S:
+            outcome.trouble = "no broker acknowledges requests any more: the rest of the input was not sent"
             return
         record = line if isinstance(line, BadLine) else _ready(number, line, manner.fmt)
         if isinstance(record, BadLine):
