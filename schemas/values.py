@@ -149,7 +149,9 @@ def _leaves(value: Any) -> Iterator[Any]:
             # An answer of a user's function comes here unchecked. One that held itself blocked its worker.
             seen += 1
             if seen > _MAX_VALUES or len(pending) > _MAX_OPEN:
-                raise Malformed(f"a value nests deeper than {_MAX_OPEN}, or holds more than {_MAX_VALUES}")
+                raise Malformed(
+                    f"a value holds itself, nests deeper than {_MAX_OPEN}, or holds more than {_MAX_VALUES}"
+                )
             if isinstance(item, dict):
                 pending.append(iter(item.values()))
                 break
