@@ -135,7 +135,7 @@ def _unanswered(step: str, result: Result) -> str:
         return "it gave no answer"
     others = [name for name in result.missing if name != step]
     if error.code != "deadline_exceeded" and any(error.message.startswith(f"step {o}: ") for o in others):
-        return "its answer was no longer needed"
+        return "its answer was no longer needed" if result.status == "error" else "it gave no answer"
     return FAILURES.get(error.code, f"it ended with {_words(error.code)}")
 
 

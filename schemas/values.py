@@ -42,6 +42,9 @@ def check_value(value: Any, what: str, depth: int = MAX_DEPTH) -> None:
         if _STR.issuperset(map(type, value)):
             return
         raise Malformed(f"{what} has a key that is no string")
+    if type(value) not in _SIZED:
+        _nested(value, what)
+        return
     level = [value]
     values = 0
     for _ in range(depth):
@@ -49,7 +52,7 @@ def check_value(value: Any, what: str, depth: int = MAX_DEPTH) -> None:
         for item in level:
             found = _nested(item, what)
             # Counted as they come: a whole level of a value that holds itself fills the memory.
-            values += len(item) if type(item) in _SIZED else 1
+            values += len(item)
             if values > _MAX_VALUES:
                 raise Malformed(f"{what} holds more than {_MAX_VALUES} values")
             if found:
