@@ -202,7 +202,7 @@ def test_the_command_ends_cleanly_and_a_second_one_is_refused_meanwhile(tmp_path
         assert command.stdout.readline().startswith("127.0.0.1:")
         with _broker_command(data) as second:
             _, errors = second.communicate(timeout=LIMIT)
-        assert second.returncode == 1
+        assert second.returncode == 2
         assert f"{data} is in use by another Edgeway process" in errors
         command.send_signal(signal.SIGTERM)
         _, said = command.communicate(timeout=LIMIT)
