@@ -160,9 +160,7 @@ def check_size(raw: bytes, is_json: bool, limit: int = MAX_MEMORY) -> None:
         Malformed: too much memory.
     """
     if len(raw) > MAX_RECORD_BYTES:
-        raise TooLarge(
-            f"record has {len(raw)} bytes; at most {MAX_RECORD_BYTES} are read, send less at once"
-        )
+        raise TooLarge(f"record has {len(raw)} bytes; at most {MAX_RECORD_BYTES} are read, send less at once")
     if len(raw) <= (FREE_JSON if is_json else FREE_MSGPACK):
         return
     memory = json_memory(raw, limit) if is_json else msgpack_memory(raw, limit)
