@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from edgeway.roles.slots import Slot, hold
 from schemas.rules import Rules
 from schemas.topics import group_of
 from streams import metrics
@@ -46,6 +47,7 @@ class Process:
     clock: BrokerClock
     outlet: Outlet
     host: Host
+    own_slot: Slot | None = None
     isolation: Isolation = field(default_factory=Isolation)
     inlets: list[Inlet] = field(default_factory=list)
     before: list[Step] = field(default_factory=list)
@@ -65,7 +67,8 @@ class Process:
         outlet = Outlet(
             AiokafkaSink(options), clock, send_timeout_s=settings.send_timeout_s, substitute=instead_of
         )
-        return Process(name, settings, rules, options, clock, outlet, Host(f"edgeway-{name}"))
+        own_slot = _own_slot(name, settings)
+        return Process(name, settings, rules, options, clock, outlet, Host(f"edgeway-{name}"), own_slot)
 
     def add_inlet(self, agent: Agent, topics: Sequence[str], role: str, *, pausing: bool = True) -> Inlet:
         """Feed `agent` with `topics` in the group of `role` (`router`, `aggregator`, or a capability's
@@ -76,7 +79,8 @@ class Process:
             self.options,
             topics,
             group,
-            slot=have.slot,
+            slot=self.slot,
+            exclusive=self.own_slot is not None,
             session_ms=have.session_timeout_ms,
             heartbeat_ms=have.heartbeat_ms,
             rebalance_ms=int((have.drain_s + 7.0) * 1000),
@@ -94,7 +98,7 @@ class Process:
                 pausing=pausing,
                 commit_every_s=have.commit_ms / 1000,
                 drain_s=have.drain_s,
-                leave=have.slot is not None and have.leave_on_stop == "yes",
+                leave=self._leaves(),
             ),
             self.clock,
             self.isolation,
@@ -103,6 +107,17 @@ class Process:
         self.inlets.append(inlet)
         self.watchdogs[group] = Watchdog(have.watchdog_s, time.monotonic())
         return inlet
+
+    @property
+    def slot(self) -> str | None:
+        """The static member id: the operator's, else one held of its own accord; None: a dynamic member."""
+        return self.settings.slot or (self.own_slot.name if self.own_slot else None)
+
+    def _leaves(self) -> bool:
+        # The operator's slot is kept for its restart; one of our own accord stands for nobody once we go.
+        if self.settings.slot is not None:
+            return self.settings.leave_on_stop == "yes"
+        return self.own_slot is not None and self.settings.leave_on_stop != "no"
 
     def add_timer(self, inlet: Inlet, tick: Callable[[int], None]) -> None:
         """Call `tick(now)` every TICK_S, under the zombie rule: never while the partitions may be
@@ -150,6 +165,8 @@ class Process:
         for step in self.after:
             await self._in_time("a role", step(), left(0.6 * GRACE_S))
         await self._in_time("the outlet", self.outlet.stop(left(0.0)), left(GRACE_S))
+        if self.own_slot is not None:
+            self.own_slot.release()
 
     async def _in_time(self, what: str, work: Awaitable[None], limit_s: float) -> None:
         # Not asyncio.timeout: what swallows its cancellation would be awaited for ever.
@@ -237,3 +254,10 @@ class Process:
             for shown in groups.values()
         )
         return {"ok": ok, "ready": self.ready, "groups": groups}
+
+
+def _own_slot(name: str, have: Settings) -> Slot | None:
+    """A slot among the processes on this machine that were started to do the same."""
+    if have.slot is not None or not have.auto_slot:
+        return None
+    return hold((name, have.bootstrap, have.rules, have.app, have.side, have.capabilities, have.port))

@@ -42,7 +42,7 @@ def add_worker(process: Process, backends: Sequence[Backend]) -> str:
     """Add one worker for each of `backends`: a slow model then holds up no other. Gives the
     name that they beat under."""
     have = process.settings
-    name = have.slot or f"{socket.gethostname()}-{os.getpid()}"
+    name = process.slot or f"{socket.gethostname()}-{os.getpid()}"
     limits = Limits(max_bytes=have.window_bytes, threads=have.model_threads)
     workers = [Worker([backend], name=name, clock=process.clock, limits=limits) for backend in backends]
 

@@ -95,6 +95,12 @@ class Settings:
         "role",
         "static member id (one per process, kept over restarts): a restart then takes about 2 s",
     )
+    auto_slot: bool = _setting(
+        True,
+        kinds.BOOLEAN,
+        "role",
+        "without --slot hold the lowest free one of this machine: a killed process is succeeded at once",
+    )
     leave_on_stop: str = _setting(
         "auto",
         kinds.choice("auto", "yes", "no"),

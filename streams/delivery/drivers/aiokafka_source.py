@@ -24,8 +24,9 @@ log = logging.getLogger(__name__)
 class AiokafkaSource:
     """One consumer: no deserializers, no automatic commits, from the earliest record, one assignor.
 
-    `slot` makes the member static. `fetch_wait_ms` bounds how long a broker keeps a fetch that finds nothing.
-    It is stopped once and not started again.
+    `slot` makes the member static; `exclusive` says that something else keeps other processes from using it:
+    a member that the group does not know any more was then merely away for too long. `fetch_wait_ms` bounds
+    how long a broker keeps a fetch that finds nothing. It is stopped once and not started again.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class AiokafkaSource:
         group: str,
         *,
         slot: str | None = None,
+        exclusive: bool = False,
         session_ms: int = 6000,
         heartbeat_ms: int = 500,
         rebalance_ms: int = 10_000,
@@ -43,6 +45,7 @@ class AiokafkaSource:
     ) -> None:
         self._topics = list(topics)
         self._slot = slot
+        self._has_twins = slot is not None and not exclusive
         self._joined = False
         self._twin = False
         self._consumer: Any = AIOKafkaConsumer(
@@ -86,7 +89,7 @@ class AiokafkaSource:
             await within(wait_s, self._consumer.commit(wanted), "committing")
         except NOT_OWNER as error:
             cause = error.__cause__ or error.__context__ or error
-            if self._slot is not None and isinstance(cause, kafka.UnknownMemberIdError):
+            if self._has_twins and isinstance(cause, kafka.UnknownMemberIdError):
                 # aiokafka's commits carry no instance id, so a twin does not fence us: the group just does
                 # not know us any more, and joining again would throw the twin out.
                 self._twin = True
@@ -112,7 +115,7 @@ class AiokafkaSource:
     def note_twin(self) -> None:
         """A static member that the group does not know any more has a twin, also where it holds nothing
         that it could commit."""
-        self._twin = self._twin or (self._slot is not None and self._is_out())
+        self._twin = self._twin or (self._has_twins and self._is_out())
 
     def _is_out(self) -> bool:
         return self._joined and self._consumer._coordinator.member_id == JoinGroupRequest.UNKNOWN_MEMBER_ID
