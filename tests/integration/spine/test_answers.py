@@ -16,6 +16,7 @@ from tests.integration.spine.samples import (
     UNSURE,
     UNSURE_INTENT,
     decomposed,
+    escalated,
     explained,
     images,
     raw,
@@ -91,7 +92,7 @@ async def test_the_edge_answers_alone_what_it_is_sure_of(caller: Caller) -> None
 
 
 async def test_the_cloud_answers_what_the_edge_is_not_sure_of(caller: Caller) -> None:
-    answer = await caller.ask({"task": "intent", "text": UNSURE})
+    answer = await escalated(caller, {"task": "intent", "text": UNSURE})
     body = answer.body
     assert (body["output"]["intent"], body["sides"]) == (UNSURE_INTENT, {"intent": "cloud"})
     assert body["cost"] > 0

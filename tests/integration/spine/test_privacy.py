@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers.caller import Caller, new_id, read_topics, topic_names
 from tests.helpers.spine import Spine
-from tests.integration.spine.samples import UNSURE, decomposed, explained
+from tests.integration.spine.samples import UNSURE, decomposed, escalated, explained
 
 pytestmark = pytest.mark.integration
 
@@ -28,8 +28,9 @@ async def cloud_bytes(kafka: str) -> bytes:
 
 
 async def test_nothing_sensitive_reaches_the_cloud(spine: Spine, caller: Caller) -> None:
-    open_id, open_mark = new_id("open"), new_id("openmark")
-    await caller.ask({"id": open_id, "task": "intent", "text": f"{UNSURE} {open_mark}"})
+    open_mark = new_id("openmark")
+    answer = await escalated(caller, {"task": "intent", "text": f"{UNSURE} {open_mark}"})
+    open_id = str(answer.body["id"])
     marks: list[str] = []
     for declared in HIGH:
         request_id, mark = new_id("secret"), new_id("secretmark")
