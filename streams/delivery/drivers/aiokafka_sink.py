@@ -89,6 +89,12 @@ class AiokafkaSink:
             # Fatal states of an idempotent producer (OutOfOrderSequenceNumber, InvalidProducerEpoch) are
             # for good.
             raise Unavailable(f"writing: {type(error).__name__}") from error
+        except (Unavailable, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            # A sender that dies fails all it holds with whatever killed it: a KeyError, where a batch of a
+            # producer that was thrown away came back to be sent again. Unhandled, it ended the whole role.
+            raise Unavailable(f"writing: the client failed with {type(error).__name__}") from error
         return count, written.timestamp if written is not None else -1
 
     def _started(self) -> Any:
@@ -129,6 +135,7 @@ async def _discard(producer: Any) -> None:
     try:
         async with asyncio.timeout(2.0):
             await producer.stop()
-    except (TimeoutError, kafka.KafkaError) as error:
+    except Exception as error:
+        # Its stop gives what its sender died of, which may be anything: a KeyError ended the whole role.
         log.warning("a broken producer did not stop: %s", type(error).__name__)
         await producer.client.close()
