@@ -135,7 +135,7 @@ async def _discard(producer: Any) -> None:
     try:
         async with asyncio.timeout(2.0):
             await producer.stop()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - see below
         # Its stop gives what its sender died of, which may be anything: a KeyError ended the whole role.
         log.warning("a broken producer did not stop: %s", type(error).__name__)
         await producer.client.close()
