@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from enum import IntEnum
 
@@ -105,15 +104,3 @@ class TopicsRefused(EdgewayError):
     """The broker refused to make or alter a topic."""
 
     exit_code = Exit.TOPICS
-
-
-class UnknownCapability(EdgewayError):
-    """A capability that neither the rules nor the app has."""
-
-    exit_code = Exit.USAGE
-
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
-        near = difflib.get_close_matches(name, names, 1, 0.6)
-        mend = f"did you mean {near[0]}?" if near else f"known are {', '.join(names) or 'none'}"
-        super().__init__(f"capability {name} is in neither the rules nor the app; {mend}")

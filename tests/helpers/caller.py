@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, Self
 import msgspec
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from tests.helpers.kafka import from_beginning_to_end
+
 ANSWER_S = 30.0
 MAX_BYTES = 4 * 1024 * 1024
 JSON = "application/json"
@@ -154,15 +156,7 @@ async def read_topics(bootstrap: str, topics: Sequence[str], within_s: float = 3
     await consumer.start()
     try:
         places = await _places(consumer, topics)
-        consumer.assign(places)
-        await consumer.seek_to_beginning()
-        ends = await consumer.end_offsets(places)
-        found: list[Any] = []
-        async with asyncio.timeout(within_s):
-            while any([await consumer.position(place) < end for place, end in ends.items()]):
-                for records in (await consumer.getmany(timeout_ms=200)).values():
-                    found += records
-        return found
+        return await from_beginning_to_end(consumer, places, within_s)
     finally:
         await consumer.stop()
 

@@ -193,21 +193,26 @@ async def produce(
         await producer.stop()
 
 
+async def from_beginning_to_end(consumer: Any, places: list[TopicPartition], within_s: float) -> list[Any]:
+    """Every record of `places`, up to their ends as they are now."""
+    consumer.assign(places)
+    await consumer.seek_to_beginning()
+    ends = await consumer.end_offsets(places)
+    found: list[Any] = []
+    async with asyncio.timeout(within_s):
+        while any([await consumer.position(place) < end for place, end in ends.items()]):
+            for records in (await consumer.getmany(timeout_ms=200)).values():
+                found += records
+    return found
+
+
 async def read_all(bootstrap: str, topic: str, partitions: int) -> list[Any]:
     """Every record of a topic, up to its end as it is now."""
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
     places = [TopicPartition(topic, number) for number in range(partitions)]
     await consumer.start()
     try:
-        consumer.assign(places)
-        await consumer.seek_to_beginning()
-        ends = await consumer.end_offsets(places)
-        found: list[Any] = []
-        async with asyncio.timeout(READY_S):
-            while any([await consumer.position(place) < end for place, end in ends.items()]):
-                for records in (await consumer.getmany(timeout_ms=200)).values():
-                    found += records
-        return found
+        return await from_beginning_to_end(consumer, places, READY_S)
     finally:
         await consumer.stop()
 
