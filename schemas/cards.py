@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from schemas.bounds import Money
+from schemas.bounds import Money, Ratio
 from schemas.messages import Message, Part, Side
 
 ModelType = Literal["onnx", "function", "openai", "open_inference", "http"]
+
+
+class Calibration(Part, frozen=True, kw_only=True):
+    """How far a confidence may be believed, as measured on held-out data.
+
+    `ece` is the expected calibration error over 15 bins of equal width; `coverage` is the share of answers
+    at or above `threshold`, `accuracy` the share of right ones among these.
+    """
+
+    method: Literal["temperature", "isotonic", "none"]
+    ece: Ratio
+    threshold: Ratio
+    coverage: Ratio
+    accuracy: Ratio
+    samples: int
 
 
 class Card(Part, frozen=True, kw_only=True):
@@ -16,7 +31,7 @@ class Card(Part, frozen=True, kw_only=True):
     `capability` is the name without side (`nlp/summarize`). `max_qps` and `max_cost` are None where unlimited
     or unknown; an unknown cost bound keeps a paid target closed. `calibrated` says that its confidence may be
     believed. `max_batch` and `max_wait_ms` rule batching: at most so many rows, waited for at most so long
-    while busy.
+    while busy. `cacheable`: equal inputs and params give equal outputs, whenever and by whomever asked.
     """
 
     capability: str
@@ -34,6 +49,8 @@ class Card(Part, frozen=True, kw_only=True):
     max_batch: int = 32
     max_wait_ms: float = 0.0
     description: str = ""
+    cacheable: bool = False
+    calibration: Calibration | None = None
 
 
 class Live(Part, frozen=True, kw_only=True):

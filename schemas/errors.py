@@ -16,6 +16,8 @@ ErrorCode = Literal[
     "object_missing",
     "deadline_exceeded",
     "overloaded",
+    "over_budget",
+    "decomposer_failed",
     "backend_error",
     "bad_input",
     "bad_output",

@@ -7,59 +7,67 @@ the rules' prices. Unknown keys are ignored; new keys are optional; no key is ev
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-import msgspec
-from msgspec import Meta
+from schemas.bounds import MAX_DEADLINE_MS, DeadlineMs, Money, Ratio, TaskName, Tenant, TopicName
+from schemas.parts import (
+    VERSION,
+    Attempt,
+    Claim,
+    Decision,
+    Examination,
+    Factor,
+    Failure,
+    Format,
+    Merge,
+    Message,
+    Model,
+    OnSlow,
+    Part,
+    Placement,
+    Privacy,
+    RequestInfo,
+    Side,
+    Status,
+    Step,
+    Timings,
+    Trigger,
+    Verdict,
+)
 
-from schemas.bounds import MAX_DEADLINE_MS as MAX_DEADLINE_MS
-from schemas.bounds import DeadlineMs, Money, Ratio, TaskName, Tenant, TopicName
-from schemas.errors import ErrorCode
-
-VERSION = 1
-"""The version that this build writes. A reader accepts VERSION - 1 and VERSION."""
-
-Side = Literal["local", "cloud"]
-Placement = Literal["local", "cloud", "auto"]
-Privacy = Literal["normal", "high"]
-Status = Literal["ok", "partial", "error"]
-Trigger = Literal["first", "weak", "silent", "failed"]
-"""What starts an attempt: at once; a confidence below the threshold; no answer after `slow_ms`; an error."""
-OnSlow = Literal["answer", "wait"]
-Format = Literal["msgpack", "json"]
-
-
-def _version() -> int:
-    # A factory keeps `omit_defaults` from leaving `v` out of what is written.
-    return VERSION
-
-
-class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of structs that stand inside a message and need no version of their own."""
-
-
-class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
-    """Base of structs that are a whole record."""
-
-    v: int = msgspec.field(default_factory=_version)
-
-
-class Claim(Part, frozen=True, kw_only=True):
-    """Where a payload above 256 KiB lies instead of in the record (CloudEvents `dataref`)."""
-
-    dataref: str
-    sha256: str
-    size: Annotated[int, Meta(ge=0)]
-    content_type: str | None = None
-
-
-class Failure(Part, frozen=True, kw_only=True):
-    """An error as the caller sees it. `message` says what, where and how to mend it, and never quotes the
-    payload.
-    """
-
-    code: ErrorCode
-    message: str
+__all__ = [
+    "MAX_DEADLINE_MS",
+    "VERSION",
+    "Attempt",
+    "Checkpoint",
+    "Claim",
+    "Decision",
+    "Examination",
+    "Factor",
+    "Failure",
+    "Feedback",
+    "Format",
+    "JoinEvent",
+    "Merge",
+    "Message",
+    "Model",
+    "OnSlow",
+    "Part",
+    "Partial",
+    "Placement",
+    "Plan",
+    "Privacy",
+    "Request",
+    "RequestInfo",
+    "Result",
+    "Side",
+    "Status",
+    "Step",
+    "Subtask",
+    "Timings",
+    "Trigger",
+    "Verdict",
+]
 
 
 class Request(Message, frozen=True, kw_only=True, tag="request"):
@@ -82,120 +90,10 @@ class Request(Message, frozen=True, kw_only=True, tag="request"):
     claim: Claim | None = None
 
 
-class Verdict(Part, frozen=True, kw_only=True):
-    """What privacy decided: declared level or the detectors' findings, whichever is higher, and why."""
-
-    level: Privacy = "normal"
-    reasons: tuple[str, ...] = ()
-
-
-class Factor(Part, frozen=True, kw_only=True):
-    """One factor of a score: its value in [0, 1] (1 is best), its weight, and `live` or `prior` as its
-    source.
-    """
-
-    value: float
-    weight: float
-    source: Literal["live", "prior"] = "prior"
-
-
-class Decision(Part, frozen=True, kw_only=True):
-    """Why one step runs where it runs.
-
-    `rule` names what decided (a constraint's name, `score`, `fixed_side`, `confidence_first`); `forbidden`
-    maps a side to the names of the constraints that closed it; `scores` and `factors` are by side, empty
-    where no score was needed.
-    """
-
-    step: str
-    side: Side | None = None
-    rule: str
-    forbidden: dict[str, tuple[str, ...]] = {}
-    scores: dict[str, float] = {}
-    factors: dict[str, dict[str, Factor]] = {}
-    threshold: float | None = None
-    reserved: Money = 0.0
-    note: str | None = None
-
-
-class Attempt(Part, frozen=True, kw_only=True):
-    """One target of a step and the triggers that start it. The subtask id ends in its index in the step's
-    attempts.
-    """
-
-    side: Side
-    triggers: tuple[Trigger, ...]
-    capability: str
-    max_cost: Money = 0.0
-
-
-class Step(Part, frozen=True, kw_only=True):
-    """One step of a plan.
-
-    `inputs` maps a name to a reference: `inputs.NAME`, `query`, `params.NAME`, `steps.STEP` or
-    `steps.STEP.NAME`; empty means all inputs of the request as they are. `threshold` is the confidence below
-    which the `weak` attempt starts. `weight` and `priority` are the merge's.
-    """
-
-    name: str
-    capability: str
-    attempts: tuple[Attempt, ...]
-    after: tuple[str, ...] = ()
-    inputs: dict[str, str] = {}
-    threshold: float | None = None
-    slow_ms: int | None = None
-    on_slow: OnSlow = "answer"
-    weight: float | None = None
-    priority: int | None = None
-    max_batch: int | None = None
-
-
-class Merge(Part, frozen=True, kw_only=True):
-    """The strategy by name and what it is given beside the steps' weights and priorities."""
-
-    strategy: str
-    params: dict[str, Any] = {}
-
-
-class RequestInfo(Part, frozen=True, kw_only=True):
-    """What the aggregator must know of the request. `id` is the caller's, `deadline` and `accepted` are
-    times.
-
-    `digest` is that of the request's content (a repeated id with another digest is a conflict);
-    `reply_format` is the format the request came in.
-    """
-
-    id: str
-    accepted: int
-    deadline: int
-    task: str | None = None
-    tenant: Tenant | None = None
-    reply_to: str | None = None
-    reply_format: Format = "msgpack"
-    privacy: Verdict = Verdict()
-    digest: str | None = None
-    traceparent: str | None = None
-    tracestate: str | None = None
-
-
-class Model(Part, frozen=True, kw_only=True):
-    """The model that answered."""
-
-    name: str
-    version: str
-
-
-class Timings(Part, frozen=True, kw_only=True):
-    """Where the time went, in ms: in topic and queue, in the model; `total` from acceptance to answer."""
-
-    queue_ms: float = 0.0
-    service_ms: float = 0.0
-    total_ms: float = 0.0
-
-
 class Result(Message, frozen=True, kw_only=True, tag="result"):
     """The one terminal answer. The first Result of an id is the answer.
 
+    `privacy` is the verdict that held; `cached` says that the output was computed for an equal request.
     `output` is the merged output; `missing` names the steps without an answer; `timings` and `models` are by
     step name.
     """
@@ -218,13 +116,17 @@ class Result(Message, frozen=True, kw_only=True, tag="result"):
     digest: str | None = None
     error: Failure | None = None
     claim: Claim | None = None
+    privacy: Verdict | None = None
+    cached: bool = False
 
 
 class Plan(Message, frozen=True, kw_only=True, tag="plan"):
     """What a request became: its steps, or the `answer` itself where there is nothing to run.
 
     `inputs`, `params` and `query` are the request's; they are left out where no later dispatch can need them
-    (one attempt a step and no `after`).
+    (one attempt a step and no `after`). `cache` is the key under which the whole answer may be kept, `mask`
+    maps each placeholder to what it stands for in what the cloud gets, `examination` says how the inputs of
+    later steps are examined before they go there.
     """
 
     request: RequestInfo
@@ -236,6 +138,9 @@ class Plan(Message, frozen=True, kw_only=True, tag="plan"):
     query: str | None = None
     decisions: tuple[Decision, ...] = ()
     answer: Result | None = None
+    cache: str | None = None
+    mask: dict[str, str] = {}
+    examination: Examination | None = None
 
 
 class Subtask(Message, frozen=True, kw_only=True, tag="subtask"):
@@ -270,6 +175,7 @@ class Partial(Message, frozen=True, kw_only=True, tag="partial"):
     timings: Timings = Timings()
     error: Failure | None = None
     claim: Claim | None = None
+    cached: bool = False
 
 
 class Checkpoint(Message, frozen=True, kw_only=True, tag="checkpoint"):

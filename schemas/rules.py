@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Any
 
 import msgspec
 
 from schemas.errors import RulesError
-from schemas.messages import Side
+from schemas.parts import Examination, Side
 from schemas.rules_check import check_tasks, folded, sides_of
 from schemas.rules_file import RulesText, tasks_of
 from schemas.rules_structs import DEFAULT_MERGE, MergeRule, Rules, RulesFile, StepRule, TaskRule, Weights
@@ -38,13 +39,24 @@ def parse_rules(raw: bytes) -> Rules:
     file, tasks = tasks_of(text)
     capabilities = check_tasks(text, tasks)
     replies = tuple(sorted(text.reply_topics(file.reply_topics)))
-    said = msgspec.json.encode((tasks, replies), order="deterministic")
+    examination = msgspec.convert(msgspec.to_builtins(file.privacy), Examination)
+    more: dict[str, Any] = {
+        "decomposers": file.decomposers,
+        "hosts": file.hosts,
+        "privacy": examination,
+        "budget": file.budget,
+        "prices": file.prices,
+        "tenants": file.tenants,
+        "cache_s": file.cache_s,
+    }
+    said = msgspec.json.encode((tasks, replies, more), order="deterministic")
     return Rules(
         version=sha256(said).hexdigest()[:12],
         tasks=tasks,
         reply_topics=replies,
         apps=file.apps,
         capabilities=capabilities,
+        **more,
     )
 
 

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from schemas.messages import OnSlow, Part, Placement, Side
+from schemas.bounds import Money
+from schemas.parts import Examination, OnSlow, Part, Placement, Privacy, Side
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Weight = Annotated[float, Meta(ge=0, le=1e6)]
@@ -45,7 +46,10 @@ class StepRule(RulesPart, frozen=True, kw_only=True):
     `capability` defaults to the step's name. `inputs` maps a name to a reference (`inputs.NAME`, `query`,
     `params.NAME`, `steps.STEP`, `steps.STEP.NAME`); a reference to what is not there leaves its name out;
     without `inputs` the step gets all inputs of the request as they are. What is None here and said of the
-    task is the task's once the file is parsed.
+    task is the task's once the file is parsed. `alternatives` are other capabilities that can do the same:
+    health, speed, price and rate limits decide between them. `latency_ms` is the p90 that a side must keep
+    (200 ms for voice); a side that does not is taken only where none does. `cache` allows or forbids
+    keeping the step's answer for equal inputs, whatever the capability's card says.
     """
 
     name: Name
@@ -60,6 +64,9 @@ class StepRule(RulesPart, frozen=True, kw_only=True):
     on_slow: OnSlow | None = None
     max_local_tokens: Count | None = None
     max_batch: Count | None = None
+    alternatives: tuple[Name, ...] = ()
+    latency_ms: Duration | None = None
+    cache: bool | None = None
 
 
 class TaskRule(RulesPart, frozen=True, kw_only=True):
@@ -87,17 +94,78 @@ class TaskRule(RulesPart, frozen=True, kw_only=True):
     slow_ms: Duration | None = None
     on_slow: OnSlow | None = None
     scale_to_zero: bool = False
+    latency_ms: Duration | None = None
+    cache: bool | None = None
+    predictor: Name | None = None
+    privacy: Privacy = "normal"
+
+
+class Price(RulesPart, frozen=True, kw_only=True):
+    """What a capability costs on one side, in the budget's currency. With `per_1k_tokens` an upper bound must
+    be known: `max_tokens` of a call, or `max_cost` itself.
+    """
+
+    per_call: Money = 0.0
+    per_1k_tokens: Money = 0.0
+    max_tokens: Count | None = None
+    max_cost: Money | None = None
+
+    @property
+    def bound(self) -> float | None:
+        """The most that one call may cost, None where nothing bounds it."""
+        if self.max_cost is not None:
+            return self.max_cost
+        if not self.per_1k_tokens:
+            return self.per_call
+        return (
+            None if self.max_tokens is None else self.per_call + self.per_1k_tokens * self.max_tokens / 1000
+        )
+
+
+class BudgetRule(RulesPart, frozen=True, kw_only=True):
+    """Ceilings of a day (UTC): of all tenants together, and of each tenant that has none of its own."""
+
+    per_day: Money | None = None
+    per_tenant: Money | None = None
+    currency: Name = "USD"
+
+
+class TenantRule(RulesPart, frozen=True, kw_only=True):
+    """What holds for one tenant: its ceiling of a day, a least level of privacy, its default deadline."""
+
+    per_day: Money | None = None
+    privacy: Privacy = "normal"
+    deadline_ms: Duration | None = None
+
+
+class PrivacyRule(RulesPart, frozen=True, kw_only=True):
+    """The detectors that examine payloads (None: all that are built in; empty: none), the kinds of findings
+    that may be masked, and those that count for nothing.
+    """
+
+    detectors: tuple[Name, ...] | None = None
+    mask: tuple[Name, ...] = ()
+    ignore: tuple[Name, ...] = ()
 
 
 class RulesFile(RulesPart, frozen=True, kw_only=True):
     """The file with its tasks under `tasks`. In the flat form the tasks stand beside the other keys.
 
-    `apps` are the Python modules, or files beside the rules file, whose capabilities a worker serves.
+    `apps` are the Python modules, or files beside the rules file, whose capabilities a worker serves, and
+    `decomposers` those that split requests in code. `hosts` may be fetched from where a request names a URL.
+    `prices` are by `SIDE/CAPABILITY`. `cache_s` is how long answers are kept, 0: not at all.
     """
 
     tasks: dict[Name, TaskRule] = {}
     reply_topics: tuple[str, ...] = ()
     apps: tuple[Name, ...] = ()
+    decomposers: tuple[Name, ...] = ()
+    hosts: tuple[Name, ...] = ()
+    privacy: PrivacyRule = PrivacyRule()
+    budget: BudgetRule | None = None
+    prices: dict[Name, Price] = {}
+    tenants: dict[Name, TenantRule] = {}
+    cache_s: Annotated[int, Meta(ge=0, le=86_400, description="seconds")] = 300
     builtin: bool = True
 
 
@@ -111,3 +179,10 @@ class Rules(Part, frozen=True, kw_only=True):
     reply_topics: tuple[str, ...] = ()
     apps: tuple[str, ...] = ()
     capabilities: tuple[tuple[Side, str], ...] = ()
+    decomposers: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    privacy: Examination = Examination()
+    budget: BudgetRule | None = None
+    prices: dict[str, Price] = {}
+    tenants: dict[str, TenantRule] = {}
+    cache_s: int = 300
