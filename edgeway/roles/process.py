@@ -26,6 +26,8 @@ from streams.undeliverable import instead_of
 log = logging.getLogger(__name__)
 
 Step = Callable[[], Awaitable[None]]
+Prepare = Callable[[Rules], Callable[[], None]]
+"""Looks at new rules, may refuse them by raising RulesError or UsageError, and gives what adopts them."""
 TICK_S = 0.05
 GRACE_S = 2.0
 """What a stop may take beyond `stop_s`, for the last commit, for leaving and for sending what is left."""
@@ -36,7 +38,8 @@ class Process:
     """What the roles of one process share. Roles are added first; then `start`, `wait`, `stop`.
 
     `before` runs before any record is read, `once_ready` when partitions are assigned, `after` once all
-    inlets have stopped and before the outlet does. `running_since` tells, by group, when the oldest run of
+    inlets have stopped and before the outlet does. `on_rules` is asked when the rules file changed: only if
+    nobody refuses the new rules are they adopted, by all. `running_since` tells, by group, when the oldest run of
     now began, and `stop_by` until when a stop may wait for work (both on the monotonic clock).
     """
 
@@ -53,6 +56,7 @@ class Process:
     before: list[Step] = field(default_factory=list)
     once_ready: list[Step] = field(default_factory=list)
     after: list[Step] = field(default_factory=list)
+    on_rules: list[Prepare] = field(default_factory=list)
     ready: bool = False
     watchdogs: dict[str, Watchdog] = field(default_factory=dict)
     running_since: dict[str, Callable[[], float | None]] = field(default_factory=dict)
