@@ -39,8 +39,8 @@ class Process:
 
     `before` runs before any record is read, `once_ready` when partitions are assigned, `after` once all
     inlets have stopped and before the outlet does. `on_rules` is asked when the rules file changed: only if
-    nobody refuses the new rules are they adopted, by all. `running_since` tells, by group, when the oldest run of
-    now began, and `stop_by` until when a stop may wait for work (both on the monotonic clock).
+    nobody refuses the new rules are they adopted, by all. `running_since` tells, by group, when the oldest
+    run of now began, and `stop_by` until when a stop may wait for work (both on the monotonic clock).
     """
 
     name: str
