@@ -1,0 +1,54 @@
+"""The built-in detectors, in the order of what they cost. Each is loaded when an examiner first needs it."""
+
+from __future__ import annotations
+
+import importlib
+
+from streams.privacy.finding import Detector, TextReader
+
+BUILT_IN = ("formats",)
+"""Their names, cheapest first."""
+
+IMAGES = "images"
+
+
+class UnknownDetector(ValueError):
+    """A detector that is not built in and cannot be loaded."""
+
+
+def load(name: str) -> Detector | TextReader:
+    """The detector `name`: built in, a user's `module:attribute`, or `images:module:attribute`, a TextReader.
+
+    Raises:
+        UnknownDetector: there is none.
+    """
+    if name in BUILT_IN:
+        found = importlib.import_module(f"streams.privacy.detectors.{name}").detector()
+        assert isinstance(found, Detector)
+        return found
+    if ":" not in name:
+        raise UnknownDetector(
+            f"there is no detector {name!r}; use {', '.join(BUILT_IN)}, or module:attribute of your own"
+        )
+    if name.startswith(f"{IMAGES}:"):
+        return _reader(name)
+    own = _loaded(name, name)
+    if not isinstance(own, Detector):
+        raise UnknownDetector(f"detector {name!r} has no `name` and `find(text)`")
+    return own
+
+
+def _reader(name: str) -> TextReader:
+    reader = _loaded(name, name.removeprefix(f"{IMAGES}:"))
+    if not isinstance(reader, TextReader):
+        raise UnknownDetector(f"detector {name!r} has no `name` and `read(data)`")
+    return reader
+
+
+def _loaded(name: str, place: str) -> object:
+    module, _, attribute = place.partition(":")
+    try:
+        found: object = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UnknownDetector(f"detector {name!r} cannot be loaded: {error}") from error
+    return found() if isinstance(found, type) else found

@@ -1,0 +1,187 @@
+"""Every text in a payload: values, keys, numbers, bytes that hold text, and what encodings hide."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import unquote_plus
+
+from schemas.values import MAX_DEPTH
+from streams.privacy.masks import PLACEHOLDER
+
+MAX_CHARS = 100_000
+"""Characters that are examined of one payload; one with more stays local, whole."""
+
+_PLAIN_KEYS = frozenset(
+    ("body", "content", "context", "data", "document", "file", "image", "images", "input", "inputs")
+    + ("instruction", "items", "message", "messages", "params", "prompt", "query", "question", "role")
+    + ("sentence", "text", "texts", "user_input", "value", "values")
+)
+_TELLING_KEY = re.compile(
+    r"(?i)name|mail|phone|mobile|cell|tel|fax|address|street|city|town|zip|post|birth|dob|age\b|ssn|passport"
+    r"|licen|account|acct|card|iban|tax|social|insur|national|secret|token|passw|pwd|key|user|login|person|patient"
+    r"|customer|client|contact|employee|ip\b|mac\b|plate|姓名|电话|手机|地址|身份证|邮箱|生日|年龄|护照|卡号"
+)
+_WORDS = re.compile(r"[_\-.\s/]+|(?<=[a-z])(?=[A-Z])")
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}(?![A-Za-z0-9+/_=-])")
+_PRINTED = re.compile(rb"[\x20-\x7e\t]{12,}")
+_UNSEEN = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\u00ad]")
+_ENCODED = 2
+_LEAST = 1_000_000
+"""Numbers below stand for themselves, unless their key tells of a person."""
+
+_MAGIC = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\x00", b"MM\x00*", b"BM")
+
+
+class Unexaminable(Exception):
+    """A payload that cannot be examined whole; `reason` goes into the verdict."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+Read = Callable[[bytes], str | None]
+
+
+class Texts:
+    """Walks one payload. `read` reads the text in an image.
+
+    Raises:
+        Unexaminable: more than `most` characters (`too_long`), deeper than 32 levels (`too_deep`).
+    """
+
+    def __init__(self, read: Read | None = None, most: int = MAX_CHARS) -> None:
+        self._left = most
+        self._read = read
+
+    def of(self, value: Any, key: str = "", depth: int = 0) -> Iterator[str]:
+        """The texts in `value`; `key` is the one it stands under and gives a short text its context."""
+        kind = type(value)
+        if value is None or kind is bool:
+            return
+        if kind is str:
+            yield from self._text(value, key)
+        elif kind is dict:
+            self._check(depth)
+            for name, item in value.items():
+                yield from self._text(name if type(name) is str else str(name), "")
+                yield from self.of(item, str(name), depth + 1)
+        elif kind is list or kind is tuple:
+            self._check(depth)
+            yield from self._list(value, key, depth)
+        elif kind is int or kind is float:
+            yield from self._number(value, key)
+        elif kind is bytes or kind is bytearray or kind is memoryview:
+            yield from self._bytes(bytes(value), key)
+        else:
+            raise Unexaminable("unknown_type")
+
+    def _check(self, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise Unexaminable("too_deep")
+
+    def _list(self, value: Any, key: str, depth: int) -> Iterator[str]:
+        if len(value) >= 8 and set(map(type, value)) <= {int, float}:
+            # A tensor. Only what is as large as an account's number is looked at, and digits one by one.
+            if set(value) <= set(range(10)) and len(value) <= 34:
+                yield from self._text("".join(str(int(digit)) for digit in value), key)
+            elif max(value) >= _LEAST or min(value) <= -_LEAST:
+                for item in value:
+                    yield from self._number(item, key)
+            return
+        for item in value:
+            yield from self.of(item, key, depth + 1)
+
+    def _number(self, value: float, key: str) -> Iterator[str]:
+        if type(value) is float:
+            if not value.is_integer() or abs(value) > 1e19:
+                return
+            value = int(value)
+        if abs(value) >= _LEAST or (key and _TELLING_KEY.search(key)):
+            yield from self._text(str(value), key)
+
+    def _text(self, text: str, key: str, encoded: int = 0) -> Iterator[str]:
+        self._left -= len(text) + 8
+        if self._left < 0:
+            raise Unexaminable("too_long")
+        if not text or text.isspace():
+            return
+        plain = PLACEHOLDER.sub("it", text) if "[" in text else text
+        if not plain.isascii():
+            plain = unicodedata.normalize("NFKC", _UNSEEN.sub("", plain))
+        if key and key.lower() not in _PLAIN_KEYS and len(plain) < 200:
+            yield f"{' '.join(_WORDS.split(key))}: {plain}"
+        else:
+            yield plain
+        if encoded < _ENCODED and len(plain) > 5:
+            yield from self._decoded(plain, encoded + 1)
+
+    def _decoded(self, text: str, encoded: int) -> Iterator[str]:
+        """What URL encoding, HTML entities and base64 hide in a text."""
+        if "%" in text:
+            other = unquote_plus(text)
+            if other != text:
+                yield from self._text(other, "", encoded)
+        if "&" in text and ";" in text:
+            other = html.unescape(text)
+            if other != text:
+                yield from self._text(other, "", encoded)
+        for match in _BASE64.finditer(text):
+            raw = _unbase64(match[0])
+            if raw is not None:
+                yield from self._bytes(raw, "", encoded)
+
+    def _bytes(self, raw: bytes, key: str, encoded: int = 0) -> Iterator[str]:
+        if is_image(raw):
+            text = self._read(raw) if self._read else None
+            if text:
+                yield from self._text(text, "", encoded)
+        text = decoded(raw)
+        if text is not None:
+            yield from self._text(text, key, encoded)
+            return
+        for match in _PRINTED.finditer(raw):
+            yield from self._text(match[0].decode("ascii"), "", _ENCODED)
+
+
+def is_image(raw: bytes) -> bool:
+    """Whether `raw` begins as an image does (PNG, JPEG, GIF, TIFF, BMP, WebP)."""
+    return (raw.startswith(_MAGIC) and len(raw) > 24) or (raw[:4] == b"RIFF" and raw[8:12] == b"WEBP")
+
+
+def decoded(raw: bytes) -> str | None:
+    """`raw` as text: UTF-8, UTF-16 with its mark, or Windows-1252 where nearly all of it is letters."""
+    try:
+        if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            return raw.decode("utf-16")
+        text = raw.decode()
+    except UnicodeDecodeError:
+        text = raw.decode("cp1252", "replace")
+        letters = sum(char.isalpha() or char in " \r\n\t,.;:@-'" for char in text)
+        return text if letters >= 0.9 * len(text) and len(text) > 3 else None
+    control = sum(char < " " and char not in "\r\n\t" for char in text[:4096])
+    return text if control <= len(text[:4096]) // 10 else None
+
+
+def _unbase64(text: str) -> bytes | None:
+    """The bytes of a base64 text, where they are text or an image; an ordinary word decodes to noise."""
+    body = text.rstrip("=").replace("-", "+").replace("_", "/")
+    if len(body) % 4 == 1:
+        return None
+    try:
+        raw = base64.b64decode(body + "=" * (-len(body) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    if is_image(raw):
+        return raw
+    try:
+        plain = raw.decode()
+    except UnicodeDecodeError:
+        return None
+    return raw if plain.isprintable() or plain.replace("\n", "").replace("\r", "").isprintable() else None
