@@ -1,0 +1,27 @@
+"""Answers kept for equal requests: keys, entries, the stores that keep them, and single flight."""
+
+from __future__ import annotations
+
+from streams.cache.entries import NOTHING, NOTHING_S, answer_entry, answer_of, step_entry, step_of
+from streams.cache.flights import Flights, Landed
+from streams.cache.keys import answer_key, step_key
+from streams.cache.landing import Landing
+from streams.cache.memory import MemoryCache
+from streams.cache.ports import MAX_ENTRY_BYTES, Cache
+
+__all__ = [
+    "MAX_ENTRY_BYTES",
+    "NOTHING",
+    "NOTHING_S",
+    "Cache",
+    "Flights",
+    "Landed",
+    "Landing",
+    "MemoryCache",
+    "answer_entry",
+    "answer_key",
+    "answer_of",
+    "step_entry",
+    "step_key",
+    "step_of",
+]
