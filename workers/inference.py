@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from schemas.errors import ErrorCode
 from schemas.messages import Failure
-from workers.backends import Answer, Backend, Row
+from workers.backends import Answer, Backend, Call, RemoteBackend, Row
 from workers.errors import BadOutput, failure_of
 from workers.faults import FAULTS, told
 
@@ -14,15 +14,20 @@ BACKEND_FAULTS: frozenset[ErrorCode] = frozenset({"backend_error", "bad_output",
 """Errors that speak against the backend; a caller's bad input does not."""
 
 
-def infer(backend: Backend, rows: Sequence[Row], expired: Callable[[int], bool]) -> list[Answer]:
+def infer(
+    backend: Backend,
+    rows: Sequence[Row],
+    expired: Callable[[int], bool],
+    calls: Sequence[Call] | None = None,
+) -> list[Answer]:
     """One answer a row, in order; raises nothing but KeyboardInterrupt.
 
     Where the batch fails as a whole its rows are tried one by one; rows that `expired(index)` by then are
-    left out, so that a backend that fails slowly does not hold the others up.
+    left out, so that a backend that fails slowly does not hold the others up. `calls` are for a remote one.
     """
     name = backend.card.capability
     try:
-        answers = list(backend.infer(rows))
+        answers = list(_ask(backend, rows, calls))
         if len(answers) != len(rows):
             raise BadOutput(f"answered {len(answers)} of {len(rows)} rows")
     except KeyboardInterrupt:
@@ -32,8 +37,17 @@ def infer(backend: Backend, rows: Sequence[Row], expired: Callable[[int], bool])
             return [Answer(error=told(error, name))]
         if failure_of(error, name).code != "bad_input":
             FAULTS.raised(error, name, len(rows))
-        return [late() if expired(i) else infer(backend, [row], expired)[0] for i, row in enumerate(rows)]
+        return [
+            late() if expired(i) else infer(backend, [row], expired, calls and [calls[i]])[0]
+            for i, row in enumerate(rows)
+        ]
     return [answer if _is_answer(answer) else Answer(error=told(_NONE, name)) for answer in answers]
+
+
+def _ask(backend: Backend, rows: Sequence[Row], calls: Sequence[Call] | None) -> Sequence[Answer]:
+    if calls is not None and isinstance(backend, RemoteBackend):
+        return backend.infer_calls(rows, calls)
+    return backend.infer(rows)
 
 
 _NONE = BadOutput("gave something else than an Answer, or one whose error is no Failure")

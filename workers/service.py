@@ -14,7 +14,7 @@ from schemas.cards import Card, Offer
 from streams import metrics
 from streams.delivery import Clock, Lane
 from workers import figures
-from workers.backends import Answer, Backend
+from workers.backends import Answer, Backend, Call, RemoteBackend
 from workers.batching import Batcher
 from workers.crew import Crew
 from workers.errors import LoadError, WorkerError
@@ -43,6 +43,7 @@ class Service:
         self, backend: Backend, finish: Callable[[Card, Run], None], clock: Clock, limits: Limits
     ) -> None:
         self.backend = backend
+        self._remote = isinstance(backend, RemoteBackend)
         self._finish = finish
         self._clock = clock
         self._limits = limits
@@ -205,7 +206,10 @@ class Service:
         answers: list[Answer] = []
         try:
             rows = [work.row for work in works]
-            answers = infer(self.backend, rows, lambda i: works[i].subtask.deadline <= self._clock.now())
+            calls = self._calls(works) if self._remote else None
+            answers = infer(
+                self.backend, rows, lambda i: works[i].subtask.deadline <= self._clock.now(), calls
+            )
         except BaseException as error:  # noqa: BLE001 - raised again on the loop, where it ends the worker
             crash = error
         run = Run(works, answers, began, (time.perf_counter() - started) * 1000.0)
@@ -213,6 +217,10 @@ class Service:
             self._loop.call_soon_threadsafe(self._returned, number, run, crash)
         except RuntimeError:
             log.info("%s finished after its event loop had closed", self.backend.card.capability)
+
+    def _calls(self, works: list[Work]) -> list[Call]:
+        now, steady = self._clock.now(), time.monotonic()
+        return [Call(work.subtask.id, steady + (work.subtask.deadline - now) / 1000) for work in works]
 
     def _returned(self, number: int, run: Run, crash: BaseException | None) -> None:
         self._running.pop(number, None)

@@ -21,6 +21,13 @@ class Row(NamedTuple):
     params: dict[str, Any]
 
 
+class Call(NamedTuple):
+    """Which subtask a row is of, and until when (`time.monotonic()`) an answer is worth waiting for."""
+
+    subtask: str
+    until: float
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a backend says to one row: an output, or an error.
@@ -63,6 +70,16 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Let go of what `load` took. No `infer` runs or follows."""
+
+
+@runtime_checkable
+class RemoteBackend(Backend, Protocol):
+    """A backend that asks elsewhere: it is told the subtasks, which make its calls idempotent and bound them
+    in time.
+    """
+
+    def infer_calls(self, rows: Sequence[Row], calls: Sequence[Call]) -> list[Answer]:
+        """As `infer`, with one call a row."""
 
 
 def kin_of(row: Row) -> Hashable:
