@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -39,10 +39,20 @@ def load_app(app: str) -> list[Backend]:
     return backends
 
 
-def backends_for(side: Side | None, apps: Iterable[str], names: Sequence[str] | None = None) -> list[Backend]:
+Fill = Callable[[frozenset[tuple[Side, str]]], Iterable[Backend]]
+"""Backends beside those of the apps, told what the apps offer."""
+
+
+def _nothing(_: frozenset[tuple[Side, str]]) -> Iterable[Backend]:
+    return ()
+
+
+def backends_for(
+    side: Side | None, apps: Iterable[str], names: Sequence[str] | None = None, fill: Fill = _nothing
+) -> list[Backend]:
     """The backends that a worker of `side` serves (None: of both), those of `names` alone where given.
 
-    A name is `nlp/intent`, or `local/nlp/intent`.
+    A name is `nlp/intent`, or `local/nlp/intent`. `fill` adds what no app offers.
 
     Raises:
         AppError: an app that cannot be loaded, or two that offer the same.
@@ -51,6 +61,7 @@ def backends_for(side: Side | None, apps: Iterable[str], names: Sequence[str] | 
     """
     apps = tuple(apps)
     every = [backend for app in apps for backend in load_app(app)]
+    every += fill(frozenset((backend.card.side, backend.card.capability) for backend in every))
     _check_unique(", ".join(apps), every)
     here = [backend for backend in every if side in (None, backend.card.side)]
     known = ", ".join(sorted(f"{b.card.side}/{b.card.capability}" for b in every)) or "none"

@@ -18,7 +18,7 @@ from edgeway.roles.aggregator import add_aggregator
 from edgeway.roles.process import Process
 from edgeway.roles.router import add_router
 from edgeway.roles.serving import built, serve
-from edgeway.roles.worker import add_worker, backends_of
+from edgeway.roles.worker import add_worker, backends_of, serves_fallbacks
 from edgeway.rules_of import require_merges, rules_of
 from edgeway.topics_admin import apply_topics
 from schemas.rules import Rules
@@ -74,7 +74,7 @@ def served(settings: Settings, rules: Rules) -> list[Backend]:
     Raises:
         UsageError: an app that does not load, or capabilities or a side without an app.
     """
-    if settings.app or rules.apps or settings.capabilities or settings.side:
+    if settings.app or rules.apps or settings.capabilities or settings.side or serves_fallbacks(rules):
         return backends_of(settings, rules)
     return []
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from edgeway.errors import UsageError
@@ -16,6 +16,7 @@ from schemas.messages import Side
 from schemas.rules import Rules
 from streams.settings import Settings
 from workers.backends import Backend
+from workers.backends.fallback import FallbackBackend, fallbacks_of, follow
 from workers.catalogue import backends_for
 from workers.errors import WorkerError
 from workers.heartbeats import Heartbeats
@@ -24,18 +25,38 @@ from workers.worker import Worker
 
 
 def backends_of(settings: Settings, rules: Rules) -> list[Backend]:
-    """What the settings ask for: of the app given, or else of those that the rules name.
+    """What the settings ask for: of the app given, or else of those that the rules name; and the cloud
+    capabilities that the rules put behind a `fallback_url`, where none of these apps offers them.
 
     Raises:
         UsageError: an app that does not load, an unknown capability, or nothing to serve.
     """
     apps = (settings.app,) if settings.app else rules.apps
-    if not apps:
+    if not apps and not serves_fallbacks(rules):
         raise UsageError("no app to serve: name one with --app MODULE, or under `apps` in the rules file")
     try:
-        return list(backends_for(_side(settings), apps, settings.capabilities or None))
+        fill = partial(fallbacks_of, rules)
+        return list(backends_for(_side(settings), apps, settings.capabilities or None, fill))
     except WorkerError as error:
         raise UsageError(str(error)) from error
+
+
+def serves_fallbacks(rules: Rules) -> bool:
+    """Whether a worker has something to serve without any app."""
+    return any(task.fallback_url is not None for task in rules.tasks.values())
+
+
+def follow_rules(process: Process, backends: Sequence[Backend]) -> None:
+    """Have the backends that stand for a `fallback_url` follow the rules."""
+    fallbacks = [backend for backend in backends if isinstance(backend, FallbackBackend)]
+
+    def prepare(rules: Rules) -> Callable[[], None]:
+        try:
+            return follow(fallbacks, rules)
+        except WorkerError as error:
+            raise UsageError(str(error)) from error
+
+    process.on_rules.append(prepare)
 
 
 def add_worker(process: Process, backends: Sequence[Backend]) -> str:
@@ -43,8 +64,10 @@ def add_worker(process: Process, backends: Sequence[Backend]) -> str:
     name that they beat under."""
     have = process.settings
     name = process.slot or f"{socket.gethostname()}-{os.getpid()}"
-    limits = Limits(max_bytes=have.window_bytes, threads=have.model_threads)
-    workers = [Worker([backend], name=name, clock=process.clock, limits=limits) for backend in backends]
+    workers = [
+        Worker([backend], name=name, clock=process.clock, limits=_limits(have, backend))
+        for backend in backends
+    ]
 
     def offers() -> tuple[Offer, ...]:
         return tuple(offer for worker in workers for offer in worker.offers())
@@ -67,10 +90,17 @@ def add_worker(process: Process, backends: Sequence[Backend]) -> str:
     for worker in workers:
         inlet = process.add_inlet(worker, worker.topics, worker.topics[0])
         process.running_since[inlet.settings.group] = partial(getattr, worker, "stuck_since")
+    follow_rules(process, backends)
     process.before.append(start)
     process.once_ready.append(beat)
     process.after.append(stop)
     return name
+
+
+def _limits(settings: Settings, backend: Backend) -> Limits:
+    # What waits for a network needs threads of its own; they take no core from the models.
+    threads = max(settings.model_threads, getattr(backend, "threads", 1))
+    return Limits(max_bytes=settings.window_bytes, threads=threads)
 
 
 def _side(settings: Settings) -> Side | None:
