@@ -2,94 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from schemas.messages import Decision, Result, Side
+from edgeway.explain_words import (
+    CONSTRAINTS,
+    DONE,
+    FAILURES,
+    PLACES,
+    PLANNED,
+    RULES,
+    Tense,
+    privacy_reasons,
+    words,
+)
+from schemas.messages import Decision, Result, Side, Verdict
 
-PLACES: dict[str, str] = {"local": "the edge", "cloud": "the cloud"}
-
-CONSTRAINTS: dict[str, str] = {
-    "privacy": "the request is sensitive and must not leave the edge",
-    "no_live_capability": "no worker offers the capability there now",
-    "breaker_failing": "it failed too often lately",
-    "breaker_slow": "it was too slow lately",
-    "max_local_tokens": "the input is longer than the edge takes",
-    "backlog": "the work that waits there already takes longer than is left",
-    "deadline": "it would not answer in time",
-    "budget": "the budget has not enough left for it",
-    "max_cost": "it would cost more than the request allows",
-    "unknown_cost": "nobody knows what it may cost at most",
-}
-"""What it means that a constraint closed a side, by the constraint's name."""
-
-RULES: dict[str, str] = {
-    "fixed_side": "the rules name this side",
-    "confidence_first": "the edge is asked first and its confidence can be believed",
-    "score": "it scored best",
-}
-"""What it means that a rule decided, by its name; a constraint decides by closing the other side."""
-
-
-FAILURES: dict[str, str] = {
-    "deadline_exceeded": "no answer came in time",
-    "bad_input": "its inputs were refused",
-    "backend_error": "its model failed",
-    "bad_output": "its answer could not be published",
-    "too_large": "its answer was too large",
-    "result_too_large": "the answer was too large",
-    "overloaded": "there was too much other work",
-    "unknown_capability": "no worker offered it",
-    "object_missing": "its inputs lay elsewhere and could not be had",
-    "malformed": "what was sent to it could not be read",
-    "unsupported_version": "what was sent to it has a version that its worker does not read",
-    "merge_failed": "the answers could not be merged",
-    "handler_error": "its worker failed",
-    "killed_its_process": "its worker died of it",
-    "unanswered": "it was never answered",
-}
-"""What it means for a step that its request failed, by the error's code."""
+__all__ = ["CONSTRAINTS", "FAILURES", "PLACES", "RULES", "explain", "of_privacy", "planned"]
 
 
 def explain(result: Result) -> list[str]:
     """Sentences for each decision of `result`, in their order, then for what else the caller should know."""
-    lines = [_decided(decision, result) for decision in result.decisions]
-    return [*lines, *_outcome(result)]
+    first = (
+        ["The answer to an equal request was still kept: nothing ran for this one."] if result.cached else []
+    )
+    lines = [_decided(decision, DONE) + "".join(_answered(decision, result)) for decision in result.decisions]
+    notes = [_finished(line, decision) for line, decision in zip(lines, result.decisions, strict=True)]
+    return [*first, *notes, *_outcome(result)]
 
 
-def _decided(decision: Decision, result: Result) -> str:
+def planned(decisions: Iterable[Decision]) -> list[str]:
+    """A sentence for each decision that was made and not carried out."""
+    return [_finished(_decided(decision, PLANNED), decision) for decision in decisions]
+
+
+def of_privacy(verdict: Verdict) -> str | None:
+    """What privacy decided, None where nothing is sensitive."""
+    if verdict.level == "normal":
+        return None
+    why = privacy_reasons(verdict.reasons)
+    because = f" ({why})" if why else ""
+    if verdict.masked:
+        return f"Sensitive{because}: the cloud gets placeholders instead of what was found."
+    return f"Sensitive{because}: it stays at the edge."
+
+
+def _decided(decision: Decision, tense: Tense) -> str:
     if decision.side is None:
-        text = f"Step {decision.step} could run nowhere"
+        text = f"Step {decision.step} {tense.runs} nowhere"
     else:
-        text = f"Step {decision.step} went to {PLACES[decision.side]}: {_reason(decision, decision.side)}"
-    text += "".join(_closed(decision))
-    text += "".join(_answered(decision, result))
+        where = PLACES[decision.side]
+        text = f"Step {decision.step} {tense.goes} {where}: {_reason(decision, decision.side, tense)}"
+    if decision.capability:
+        text += f"; of those that can do it, {decision.capability} was chosen"
+    if decision.expected is not None:
+        text += f"; the edge's answer was expected to be enough with a chance of {decision.expected:.2f}"
+    return text + "".join(_closed(decision, tense))
+
+
+def _finished(text: str, decision: Decision) -> str:
     if decision.reserved:
+        # Added last, as the answer is more to the point than its price.
         text += f"; {decision.reserved:g} were set aside to pay for it"
     if decision.note:
         text += f" ({decision.note})"
     return text + "."
 
 
-def _reason(decision: Decision, side: Side) -> str:
+def _reason(decision: Decision, side: Side, tense: Tense) -> str:
     if decision.rule == "score" and decision.scores:
-        mine = decision.scores.get(side)
-        others = [
-            f"{value:.2f} for {PLACES.get(name, name)}"
-            for name, value in decision.scores.items()
-            if name != side
-        ]
-        against = f" against {', '.join(others)}" if others else ""
-        return (
-            f"it scored {mine:.2f}{against}{_weightiest(decision, side)}"
-            if mine is not None
-            else RULES["score"]
-        )
+        return _score(decision, side, tense)
     if decision.rule in CONSTRAINTS and decision.rule not in RULES:
-        return "the other side was closed"
-    text = RULES.get(decision.rule, f"by the rule {_words(decision.rule)}")
-    if decision.threshold is not None:
-        text += f"; below a confidence of {decision.threshold:.2f} the other side is asked too"
-    return text
+        return f"the other side {tense.closed}"
+    text = RULES.get(decision.rule, f"by the rule {words(decision.rule)}")
+    return text + _threshold(decision, tense)
+
+
+def _threshold(decision: Decision, tense: Tense) -> str:
+    if decision.threshold is None:
+        return ""
+    return f"; below a confidence of {decision.threshold:.2f} the other side {tense.asked}"
+
+
+def _score(decision: Decision, side: Side, tense: Tense) -> str:
+    mine = decision.scores.get(side)
+    if mine is None:
+        return RULES["score"]
+    others = [
+        f"{value:.2f} for {PLACES.get(name, name)}" for name, value in decision.scores.items() if name != side
+    ]
+    against = f" against {', '.join(others)}" if others else ""
+    weightiest = _weightiest(decision, side)
+    return f"it {tense.scores} {mine:.2f}{against}{weightiest}{_threshold(decision, tense)}"
 
 
 def _weightiest(decision: Decision, side: Side) -> str:
@@ -105,17 +108,17 @@ def _weightiest(decision: Decision, side: Side) -> str:
         return ""
     name = max(sorted(mine), key=lead)
     measured = "measured" if mine[name].source == "live" else "assumed"
-    return f", most of all for {_words(name)} ({mine[name].value:.2f}, {measured})"
+    return f", most of all for {words(name)} ({mine[name].value:.2f}, {measured})"
 
 
-def _closed(decision: Decision) -> Iterator[str]:
+def _closed(decision: Decision, tense: Tense) -> Iterator[str]:
     if decision.rule == "fixed_side":
         # The other side was never in question.
         return
     for side, names in decision.forbidden.items():
-        reasons = " and ".join(CONSTRAINTS.get(name, _words(name)) for name in names)
+        reasons = " and ".join(CONSTRAINTS.get(name, words(name)) for name in names)
         if reasons:
-            yield f"; {PLACES.get(side, side)} was closed: {reasons}"
+            yield f"; {PLACES.get(side, side)} {tense.closed}: {reasons}"
 
 
 def _answered(decision: Decision, result: Result) -> Iterator[str]:
@@ -136,19 +139,17 @@ def _unanswered(step: str, result: Result) -> str:
     others = [name for name in result.missing if name != step]
     if error.code != "deadline_exceeded" and any(error.message.startswith(f"step {o}: ") for o in others):
         return "its answer was no longer needed" if result.status == "error" else "it gave no answer"
-    return FAILURES.get(error.code, f"it ended with {_words(error.code)}")
+    return FAILURES.get(error.code, f"it ended with {words(error.code)}")
 
 
 def _outcome(result: Result) -> Iterator[str]:
+    if result.privacy is not None and (told := of_privacy(result.privacy)):
+        yield told
     if result.error is not None:
-        yield f"It failed: {result.error.message} ({_words(result.error.code)})."
+        yield f"It failed: {result.error.message} ({words(result.error.code)})."
     if result.missing and result.status != "error":
         yield f"Without an answer: {', '.join(result.missing)}; the rest was merged."
     if result.approximate:
         yield "The answer is approximate: a better one did not come in time."
     if result.cost:
         yield f"It cost {result.cost:g}."
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")

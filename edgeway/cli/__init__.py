@@ -15,6 +15,7 @@ from edgeway.cli import (
     audit,
     broker,
     demo,
+    explain,
     results,
     router,
     send,
@@ -27,9 +28,9 @@ from edgeway.cli.output import drop_stdout, prepare_streams, say
 from edgeway.errors import EdgewayError, Exit, OutputLost, UsageError
 from streams.settings import SettingsError
 
-_COMMANDS = (up, demo, send, results, router, aggregator, worker, topics, audit, broker)
+_COMMANDS = (up, demo, send, results, explain, router, aggregator, worker, topics, audit, broker)
 
-_WRITERS = ("send", "results", "audit", "topics", "broker")
+_WRITERS = ("send", "results", "explain", "audit", "topics", "broker")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -203,6 +203,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "send": ("kafka", "log"),
     "results": ("kafka", "log"),
     "audit": ("kafka", "log"),
+    "explain": ("kafka", "rules", "log"),
     "demo": ("log",),
     "broker": ("data", "log"),
 }
