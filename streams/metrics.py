@@ -39,6 +39,14 @@ BATCH_ROWS = Histogram(
 )
 BREAKER = Gauge("edgeway_breaker_open", "1 where a capability's breaker is open", ["capability", "side"])
 
+BUDGET_SPENT = Gauge("edgeway_budget_spent", "Spent today, as this process saw it last", ["tenant"])
+BUDGET_RESERVED = Gauge(
+    "edgeway_budget_reserved", "Set aside today for what is under way, as this process saw it last", ["tenant"]
+)
+BUDGET_LIMIT = Gauge("edgeway_budget_limit", "The ceiling of a day; +Inf: none", ["tenant"])
+BUDGET_REFUSALS = Counter("edgeway_budget_refusals_total", "Payments that were not allowed", ["reason"])
+BUDGET_OVERRUN = Counter("edgeway_budget_overrun_total", "Money that payments cost beyond their bound")
+BUDGET_STORE_UP = Gauge("edgeway_budget_store_up", "1 where the budget's ledger answers")
 
 class _Counts(Collector):
     def __init__(self, name: str, text: str, source: Callable[[], Mapping[str, float]]) -> None:

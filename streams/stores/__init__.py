@@ -5,17 +5,21 @@ from __future__ import annotations
 import time
 
 from streams.stores.errors import StoreError, StoreUnavailable
+from streams.stores.link import RedisLink, Script, shared_link
 from streams.stores.memory import MemorySeenStore
 from streams.stores.ports import SeenStore
 from streams.stores.redis import RedisSeenStore
 
 __all__ = [
     "MemorySeenStore",
+    "RedisLink",
     "RedisSeenStore",
+    "Script",
     "SeenStore",
     "StoreError",
     "StoreUnavailable",
     "seen_store",
+    "shared_link",
 ]
 
 
@@ -25,5 +29,8 @@ knows what it answered, and a Redis keeps every id for its whole time."""
 
 
 def seen_store(url: str | None) -> SeenStore:
-    """The store of seen ids at a `redis://` URL, or one in this process without. Connects at first use."""
-    return MemorySeenStore(time.monotonic, IN_MEMORY) if url is None else RedisSeenStore(url)
+    """The store of seen ids at a `redis://` URL, by the process' one link to it, or one in this process
+    without. Connects at first use."""
+    if url is None:
+        return MemorySeenStore(time.monotonic, IN_MEMORY)
+    return RedisSeenStore(shared_link(url))

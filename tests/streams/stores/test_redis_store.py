@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streams.stores import RedisSeenStore, StoreUnavailable, seen_store
-from streams.stores.redis import address_of
+from streams.stores.link import address_of
 from tests.helpers.redis import SERVERS, RedisServer, free_port, serve
 
 
@@ -54,7 +54,7 @@ async def test_a_hanging_server_costs_the_timeout_and_never_blocks_the_loop(
     finally:
         server.resume()
     # The late answers of the calls given up belong to nobody: the next caller gets its own.
-    assert await store.first_seen([("a", "n"), ("c", "m")], 60) == ["m", None]
+    assert await _once_back(store, [("a", "n"), ("c", "m")]) == ["m", None]
 
 
 async def test_a_server_that_was_never_there_is_unavailable() -> None:
@@ -82,6 +82,16 @@ async def test_an_error_names_no_password() -> None:
     await store.close()
 
 
+async def _once_back(store: RedisSeenStore, entries: list[tuple[str, str]]) -> list[str | None]:
+    """What the store says as soon as it knows that the server is back: within 2 s."""
+    async with asyncio.timeout(2.0):
+        while True:
+            try:
+                return await store.first_seen(entries, 60)
+            except StoreUnavailable:
+                await asyncio.sleep(0.05)
+
+
 async def _longest_gap(for_s: float) -> float:
     """The longest time, in seconds, that the loop did not come round."""
     longest, last = 0.0, time.monotonic()
@@ -102,6 +112,7 @@ async def test_it_tells_of_an_absent_server_at_once_then_rarely_and_of_its_retur
     for _ in range(3):
         with pytest.raises(StoreUnavailable):
             await store.first_seen([("a", "m")], 60)
+    await store.look()
     assert len(caplog.messages) == 1
     assert "redis://:***@127.0.0.1:" in caplog.messages[0]
     assert "hunter2" not in caplog.text
@@ -109,7 +120,7 @@ async def test_it_tells_of_an_absent_server_at_once_then_rarely_and_of_its_retur
     await store.look()
     assert len(caplog.messages) == 2
     other = RedisSeenStore(redis_server.url)
-    store._redis, store._script = other._redis, other._script
+    store._link._redis = other._link._redis
     await store.first_seen([("back", "m")], 60)
     await store.first_seen([("back", "m")], 60)
     assert [message.endswith("is back") for message in caplog.messages] == [False, False, True]
