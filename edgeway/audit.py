@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from schemas import codec, headers, ids, topics
+from schemas import codec, headers, ids
 from schemas.bounds import MAX_DEADLINE_MS
 from schemas.errors import SchemaError
 from schemas.messages import Failure, Format, Plan, Request, RequestInfo, Result
@@ -30,11 +30,6 @@ class Asked:
     def id(self) -> str:
         """The id under which it is answered."""
         return ids.unscoped(self.scoped)[1]
-
-    @property
-    def place(self) -> str:
-        """Where it stands, as the router writes it."""
-        return f"{topics.REQUESTS}/{self.partition}/{self.offset}"
 
 
 class Ledger:
@@ -77,16 +72,15 @@ class Ledger:
             self.answered += 1
 
     def _conflict(self, first: Asked, other: Asked) -> None:
-        """Await the `id_conflict` of a repeated id with other content.
-
-        The router derives its id from the place of whichever it read second, the aggregator from its digest.
-        """
+        """Await the `id_conflict` of a repeated id with other content: its id has the digest of whichever was
+        noticed second."""
         tenant = other.request.tenant
         names = [
-            ids.scoped(tenant, ids.conflicting(other.id, mark))
-            for asked in (other, first)
-            for mark in (asked.place, asked.digest or "")
+            ids.scoped(tenant, ids.conflicting(other.id, asked.digest or "")) for asked in (other, first)
         ]
+        if names[0] in self._open:
+            self.repeated += 1
+            return
         self._open[names[0]] = replace(other, scoped=names[0])
         self._aliases |= dict.fromkeys(names[1:], names[0])
 

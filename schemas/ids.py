@@ -51,10 +51,13 @@ def derived(topic: str, partition: int, offset: int, timestamp: int) -> str:
     return hashlib.sha256(place).hexdigest()[:32]
 
 
-def conflicting(request_id: str, place: str) -> str:
-    """The id under which a repeated id with other content is answered (`id_conflict`)."""
-    digest = hashlib.sha256(f"{request_id}/{place}".encode()).hexdigest()[:12]
-    return f"{request_id[: MAX_ID_BYTES // 4]}~{digest}"
+def conflicting(request_id: str, digest: str) -> str:
+    """The id under which a repeated id with other content, whose digest is `digest`, is answered
+    (`id_conflict`): the same content always gets the same one, whoever notices it.
+    """
+    mark = hashlib.sha256(f"{request_id}/{digest}".encode()).hexdigest()[:12]
+    start = request_id[: MAX_ID_BYTES // 4].encode()[: MAX_ID_BYTES - len(mark) - 1]
+    return f"{start.decode(errors='ignore')}~{mark}"
 
 
 class SubtaskId(NamedTuple):

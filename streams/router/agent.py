@@ -148,7 +148,7 @@ class Router:
         return plan(ask, view, self._constraints)
 
     def _conflict(self, admitted: Admitted, verdict: Verdict) -> Planned:
-        as_id = ids.conflicting(admitted.id, admitted.place)
+        as_id = ids.conflicting(admitted.id, admitted.digest)
         failure = Failure(
             code="id_conflict",
             message="this id was used before with other content, whose answer stands; choose a new id",

@@ -73,6 +73,8 @@ def test_derived_ids_are_the_same_after_redelivery_and_differ_elsewhere():
 
 
 def test_a_conflict_has_a_valid_id_of_its_own():
-    found = ids.conflicting("é" * 64, "requests/0/5")
+    found = ids.conflicting("é" * 64, "aa")
     assert ids.check_id(found) != "é" * 64
-    assert found != ids.conflicting("é" * 64, "requests/0/6")
+    assert found != ids.conflicting("é" * 64, "bb")
+    for longest in ("😀" * 32, "x" * 128, "é😀" * 21):
+        assert 13 < len(ids.conflicting(longest, "aa").encode()) <= ids.MAX_ID_BYTES

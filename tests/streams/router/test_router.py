@@ -301,7 +301,7 @@ class TestRepeats:
         lane = await handled(router, asked(2, id="r1", task="intent", inputs={"text": "other"}))
         assert error_of(lane) == "id_conflict"
         (plan,) = lane.plans
-        assert plan.request.id == ids.conflicting("r1", "requests/0/2")
+        assert plan.request.id == ids.conflicting("r1", plan.request.digest)
         assert record_in(lane.outputs[0]).key == plan.request.id.encode()
 
     async def test_tenants_do_not_meet(self, store):
