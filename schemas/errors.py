@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, Self, get_args
 
 ErrorCode = Literal[
     "malformed",
@@ -65,5 +66,27 @@ class UnknownTopic(SchemaError):
     code: ErrorCode = "unknown_capability"
 
 
+class Problem(NamedTuple):
+    """What is wrong with a rules file: the JSON path, the line (from 1), and the reason with its mend."""
+
+    path: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path} (line {self.line}): {self.reason}"
+
+
 class RulesError(SchemaError):
-    """A rules file that is refused; the message says where and why."""
+    """A rules file that is refused; the message says where and why. `problems` holds the first of each
+    independent part of the file; it is empty where the rules are fine in themselves and do not fit here.
+    """
+
+    def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem]) -> Self:
+        """The error that lists `problems`."""
+        return cls("rules: " + "\n  ".join(map(str, problems)), problems)

@@ -9,9 +9,11 @@ import msgspec
 
 from schemas.errors import RulesError
 from schemas.parts import Examination, Side
-from schemas.rules_check import check_tasks, folded, sides_of
-from schemas.rules_file import RulesText, tasks_of
+from schemas.phrases import normal
+from schemas.rules_check import check_rules, reply_topics, sides_of
+from schemas.rules_file import tasks_of
 from schemas.rules_structs import DEFAULT_MERGE, MergeRule, Rules, RulesFile, StepRule, TaskRule, Weights
+from schemas.rules_text import RulesText
 
 __all__ = [
     "DEFAULT_MERGE",
@@ -23,7 +25,7 @@ __all__ = [
     "TaskRule",
     "Weights",
     "capabilities_of",
-    "folded",
+    "normal",
     "parse_rules",
     "sides_of",
 ]
@@ -33,16 +35,17 @@ def parse_rules(raw: bytes) -> Rules:
     """The rules in `raw`, a JSON file in either form; templates are filled in.
 
     Raises:
-        RulesError: it is refused; the message has the JSON path, the line and the mend.
+        RulesError: it is refused; the message has the JSON path, the line and the mend of the first thing
+        wrong in each independent part of the file, and so has `problems`.
     """
     text = RulesText.read(raw)
     file, tasks = tasks_of(text)
-    capabilities = check_tasks(text, tasks)
-    replies = tuple(sorted(text.reply_topics(file.reply_topics)))
+    capabilities = check_rules(text, file, tasks)
+    replies = reply_topics(file.reply_topics)
     examination = msgspec.convert(msgspec.to_builtins(file.privacy), Examination)
     more: dict[str, Any] = {
         "decomposers": file.decomposers,
-        "hosts": file.hosts,
+        "hosts": tuple(host.lower() for host in file.hosts),
         "privacy": examination,
         "budget": file.budget,
         "prices": file.prices,

@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
-import unicodedata
-from difflib import get_close_matches
+from collections.abc import Iterable
 
 from schemas.errors import UnknownTopic
 from schemas.messages import Side
+from schemas.phrases import normal
 from schemas.places import Path
-from schemas.rules_file import RulesText
-from schemas.rules_structs import StepRule, TaskRule
-from schemas.topics import capability_topic
+from schemas.rules_merges import check_merge
+from schemas.rules_money import check_ceilings, check_prices
+from schemas.rules_names import check_hosts, check_modules, check_privacy, check_url
+from schemas.rules_sides import check_sides
+from schemas.rules_steps import check_steps
+from schemas.rules_structs import RulesFile, StepRule, TaskRule
+from schemas.rules_text import RulesText
+from schemas.topics import capability_topic, reply_topic
+
+Pairs = tuple[tuple[Side, str], ...]
 
 
-def check_tasks(text: RulesText, tasks: dict[str, TaskRule]) -> tuple[tuple[Side, str], ...]:
+def check_rules(text: RulesText, file: RulesFile, tasks: dict[str, TaskRule]) -> Pairs:
     """Every (side, capability) of `tasks`, sorted.
 
     Raises:
-        RulesError: a phrase of two tasks, a step named twice, a reference to nothing, a cycle, a name that
-        makes no topic.
+        RulesError: the first thing wrong in each task, in each of the file's own keys, and between the
+        tasks, where these are sound.
     """
-    _check_phrases(text, tasks)
-    places: dict[tuple[Side, str], Path] = {}
     for name, task in tasks.items():
-        path = text.task_path(name)
-        if task.weights and not task.weights.latency + task.weights.cost + task.weights.privacy:
-            text.refuse((*path, "weights"), "all weights are 0; give at least one above 0")
-        _check_steps(text, task, path)
-        for index, step in enumerate(task.steps):
-            for side in sides_of(step):
-                places.setdefault((side, step.capability), (*path, "steps", index))
-    _check_topics(text, places)
-    return tuple(sorted(places))
+        with text.part():
+            _check_task(text, name, task)
+    for check in (_check_replies, check_ceilings, check_modules, check_privacy):
+        with text.part():
+            check(text, file)
+    with text.part():
+        check_hosts(text, file.hosts)
+    with text.part():
+        _check_phrases(text, tasks)
+    with text.part():
+        _check_fallbacks(text, tasks)
+    # What follows would take a capability for unknown only because its task was refused.
+    text.settle()
+    capabilities = _capabilities(text, tasks)
+    check_prices(text, file, capabilities)
+    return capabilities
 
 
 def sides_of(step: StepRule) -> tuple[Side, ...]:
@@ -39,9 +51,27 @@ def sides_of(step: StepRule) -> tuple[Side, ...]:
     return ("local", "cloud") if step.side == "auto" else (step.side,)
 
 
-def folded(phrase: str) -> str:
-    """A phrase without case, width and spacing: what two phrases tie by."""
-    return " ".join(unicodedata.normalize("NFKC", phrase).casefold().split())
+def reply_topics(names: Iterable[str]) -> tuple[str, ...]:
+    """The reply topics by their whole names, sorted."""
+    return tuple(sorted({reply_topic(name) for name in names}))
+
+
+def _check_task(text: RulesText, name: str, task: TaskRule) -> None:
+    path = text.task_path(name)
+    if task.weights and not task.weights.latency + task.weights.cost + task.weights.privacy:
+        text.refuse((*path, "weights"), "all weights are 0; give at least one above 0")
+    check_steps(text, task, path)
+    check_sides(text, name, task, path)
+    check_merge(text, name, task, path)
+    check_url(text, task, path)
+
+
+def _check_replies(text: RulesText, file: RulesFile) -> None:
+    for index, name in enumerate(file.reply_topics):
+        try:
+            reply_topic(name)
+        except UnknownTopic as error:
+            text.refuse(("reply_topics", index), str(error))
 
 
 def _check_phrases(text: RulesText, tasks: dict[str, TaskRule]) -> None:
@@ -49,7 +79,7 @@ def _check_phrases(text: RulesText, tasks: dict[str, TaskRule]) -> None:
     for name, task in tasks.items():
         for index, phrase in enumerate(task.phrases):
             path = (*text.task_path(name), "phrases", index)
-            key = folded(phrase)
+            key = normal(phrase)
             if not key:
                 text.refuse(path, "a phrase of spaces fits every query; write words")
             owner = owners.setdefault(key, name)
@@ -61,61 +91,33 @@ def _check_phrases(text: RulesText, tasks: dict[str, TaskRule]) -> None:
                 )
 
 
-def _check_steps(text: RulesText, task: TaskRule, path: Path) -> None:
-    names = [step.name for step in task.steps]
-    for index, step in enumerate(task.steps):
-        place = (*path, "steps", index)
-        if "/" in step.name or ("." in step.name and len(task.steps) > 1):
-            text.refuse((*place, "name"), f"the step name {step.name!r} holds a slash or dot; use - or _")
-        if step.name in names[:index]:
-            text.refuse((*place, "name"), f"the step {step.name!r} stands twice; name each step once")
-        for position, earlier in enumerate(step.after):
-            if earlier not in names:
+def _check_fallbacks(text: RulesText, tasks: dict[str, TaskRule]) -> None:
+    """One capability has one service in the cloud: subtasks do not say which task they are of."""
+    owners: dict[str, tuple[str, str]] = {}
+    for name, task in tasks.items():
+        for step in task.steps:
+            if task.fallback_url is None or step.side == "local":
+                continue
+            owner, url = owners.setdefault(step.capability, (name, task.fallback_url))
+            if url != task.fallback_url:
                 text.refuse(
-                    (*place, "after", position), f"no step {earlier!r} in this task{_near(earlier, names)}"
+                    (*text.task_path(name), "fallback_url"),
+                    f"the task {owner!r} has another URL for the same capability {step.capability!r};"
+                    " give the same, or another `capability`",
                 )
-    order = _before(text, task, path)
-    for index, step in enumerate(task.steps):
-        for name, reference in step.inputs.items():
-            why = _wrong_reference(reference, names, order[step.name])
-            if why:
-                text.refuse((*path, "steps", index, "inputs", name), why)
 
 
-def _wrong_reference(reference: str, names: list[str], before: frozenset[str]) -> str | None:
-    root, _, rest = reference.partition(".")
-    if reference == "query" or (root in ("inputs", "params") and rest):
-        return None
-    if root != "steps" or not rest:
-        known = "inputs.NAME, query, params.NAME, steps.STEP or steps.STEP.NAME"
-        return f"{reference!r} is no reference; write {known}"
-    step, dot, field = rest.partition(".")
-    if step not in names:
-        return f"no step {step!r} in this task{_near(step, names)}"
-    if dot and not field:
-        return f"{reference!r} ends in a dot; write steps.STEP or steps.STEP.NAME"
-    if step not in before:
-        return f"reads the step {step!r} without coming after it; add it to `after`"
-    return None
-
-
-def _before(text: RulesText, task: TaskRule, path: Path) -> dict[str, frozenset[str]]:
-    """For each step all the steps that end before it starts."""
-    after = {step.name: step.after for step in task.steps}
-    done: dict[str, frozenset[str]] = {}
-    while len(done) < len(after):
-        ready = [
-            name for name in after if name not in done and all(earlier in done for earlier in after[name])
-        ]
-        if not ready:
-            index = next(i for i, step in enumerate(task.steps) if step.name not in done)
-            stuck = ", ".join(repr(name) for name in after if name not in done)
-            text.refuse(
-                (*path, "steps", index, "after"), f"the steps {stuck} wait for each other; break the cycle"
-            )
-        for name in ready:
-            done[name] = frozenset(after[name]).union(*(done[earlier] for earlier in after[name]))
-    return done
+def _capabilities(text: RulesText, tasks: dict[str, TaskRule]) -> Pairs:
+    places: dict[tuple[Side, str], Path] = {}
+    for name, task in tasks.items():
+        for index, step in enumerate(task.steps):
+            path = (*text.task_path(name), "steps", index)
+            for side in sides_of(step):
+                places.setdefault((side, step.capability), path)
+                for number, other in enumerate(step.alternatives):
+                    places.setdefault((side, other), (*path, "alternatives", number))
+    _check_topics(text, places)
+    return tuple(sorted(places))
 
 
 def _check_topics(text: RulesText, places: dict[tuple[Side, str], Path]) -> None:
@@ -139,8 +141,3 @@ def _check_topics(text: RulesText, places: dict[tuple[Side, str], Path]) -> None
                 path,
                 f"the capabilities {capability!r} and {other!r} make topics that Kafka cannot tell apart",
             )
-
-
-def _near(name: str, names: list[str]) -> str:
-    near = get_close_matches(name, names, 1)
-    return f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(names)}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-import unicodedata
 from typing import NamedTuple
 
 from schemas.messages import Failure, Request
+from schemas.phrases import CJK, normal
 from schemas.rules import Rules, TaskRule
 
 MAX_QUERY_CHARS = 10_000
@@ -15,9 +15,7 @@ MAX_QUERY_CHARS = 10_000
 MAX_NAMED = 10
 """An error names at most so many tasks."""
 
-_CJK = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
-_BESIDE_CJK = re.compile(f"(?<=[{_CJK}]) | (?=[{_CJK}])")
-_CJK_CHAR = re.compile(f"[{_CJK}]")
+_CJK_CHAR = re.compile(f"[{CJK}]")
 
 
 class TaskFound(NamedTuple):
@@ -30,14 +28,6 @@ class TaskFound(NamedTuple):
 class _Phrase(NamedTuple):
     text: str
     task: str
-
-
-def normal(text: str) -> str:
-    """`text` for comparison: width and case folded, white space single, none beside Chinese characters."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
-    text = " ".join(text.casefold().split())
-    return text if text.isascii() else _BESIDE_CJK.sub("", text)
 
 
 class Lexicon:

@@ -40,16 +40,18 @@ class TestOriginal:
     def test_a_template_with_limits(self):
         task = parse_rules(ORIGINAL).tasks["financial_report"]
         assert [(step.side, step.capability) for step in task.steps] == [
-            ("local", "finance/tokenize"),
-            ("local", "nlp/entities"),
+            ("auto", "finance/tokenize"),
+            ("auto", "nlp/entities"),
             ("cloud", "finance/indicators"),
             ("cloud", "finance/chart"),
         ]
         assert task.phrases == ("生成财报分析", "financial report")
         assert task.merge == MergeRule(strategy="weighted_fusion")
         assert (task.max_local_tokens, task.cloud_batch_size) == (512, 10)
-        # A step that is local by the template cannot go elsewhere, however long its input.
-        assert {step.max_local_tokens for step in task.steps} == {None}
+        # Longer inputs go to the cloud.
+        assert [step.max_local_tokens for step in task.steps] == [512, 512, None, None]
+        without = parse_rules(b'{"financial_report": {"cloud_batch_size": 10}}').tasks["financial_report"]
+        assert [step.side for step in without.steps] == ["local", "local", "cloud", "cloud"]
 
 
 class TestTemplates:

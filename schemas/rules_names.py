@@ -1,0 +1,114 @@
+"""Names of a rules file that lead out of it: hosts, URLs, modules, detectors and kinds of findings."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+from schemas.places import Path
+from schemas.rules_structs import RulesFile, TaskRule
+from schemas.rules_text import RulesText
+
+_LABEL: Final = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOST: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*\.?(:(?P<port>\d{{1,5}}))?")
+_MODULE: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_KIND: Final = re.compile(r"[a-z][a-z0-9_]*")
+_PORTS: Final = range(1, 65536)
+
+
+def check_hosts(text: RulesText, hosts: tuple[str, ...]) -> None:
+    """Raises:
+    RulesError: what is no HOST, HOST:PORT or *.DOMAIN.
+    """
+    for index, host in enumerate(hosts):
+        if why := _wrong_host(host):
+            text.refuse(("hosts", index), f"{why}; give HOST, HOST:PORT, or *.DOMAIN for all hosts below one")
+        if host.lower() in (other.lower() for other in hosts[:index]):
+            text.refuse(("hosts", index), f"the host {host!r} stands twice; give it once")
+
+
+def _wrong_host(host: str) -> str:
+    if "://" in host or "/" in host:
+        return f"{host!r} is a URL or a path; only its host is compared"
+    if host.startswith("["):
+        return "" if _is_ipv6(host) else f"{host!r} is no address; an IPv6 address stands in brackets"
+    if not host.isascii():
+        return f"{host!r} is not ASCII; write the name as xn--..."
+    found = _HOST.fullmatch(host)
+    if found is None or len(host) > 253 + 6:
+        star = " (a star stands for the first labels only)" if "*" in host else ""
+        return f"{host!r} is no host name{star}"
+    if found["port"] is not None and int(found["port"]) not in _PORTS:
+        return f"{host!r} has no port of 1 to 65535"
+    return ""
+
+
+def _is_ipv6(host: str) -> bool:
+    address, _, port = host[1:].partition("]")
+    try:
+        ipaddress.IPv6Address(address)
+    except ValueError:
+        return False
+    return not port or (port[0] == ":" and port[1:].isdecimal() and int(port[1:6]) in _PORTS)
+
+
+def check_url(text: RulesText, task: TaskRule, path: Path) -> None:
+    """Raises:
+    RulesError: a `fallback_url` that leads nowhere, or that holds a password.
+    """
+    if task.fallback_url is None:
+        return
+    place = (*path, "fallback_url")
+    try:
+        parts = urlsplit(task.fallback_url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        text.refuse(place, f"no URL: {error}; give http://HOST... or https://HOST...")
+    if not host or port == 0:
+        text.refuse(place, "no URL with a host; give http://HOST... or https://HOST...")
+    if parts.username is not None:
+        text.refuse(place, "a user or password in a URL is seen by all who read the rules; leave it out")
+
+
+def check_modules(text: RulesText, file: RulesFile) -> None:
+    """Raises:
+    RulesError: an app or decomposer that is neither a module nor a Python file, or stands twice.
+    """
+    for key, names in (("apps", file.apps), ("decomposers", file.decomposers)):
+        for index, name in enumerate(names):
+            if not name.endswith(".py") and not _MODULE.fullmatch(name):
+                why = f"{name!r} is no module; give PACKAGE.MODULE, or FILE.py beside the rules file"
+                text.refuse((key, index), why)
+            if name in names[:index]:
+                text.refuse((key, index), f"{name!r} stands twice; give it once")
+
+
+def check_privacy(text: RulesText, file: RulesFile) -> None:
+    """Raises:
+    RulesError: kinds that are no words, a kind that is both masked and ignored, a mask of what nobody
+    finds. Whether the detectors exist is known where they are installed.
+    """
+    rule = file.privacy
+    for index, name in enumerate(rule.detectors or ()):
+        if not name.strip() or name != name.strip():
+            text.refuse(
+                ("privacy", "detectors", index), f"{name!r} is no name of a detector; mind the spaces"
+            )
+        if name in (rule.detectors or ())[:index]:
+            text.refuse(("privacy", "detectors", index), f"the detector {name!r} stands twice; give it once")
+    for key, kinds in (("mask", rule.mask), ("ignore", rule.ignore)):
+        for index, kind in enumerate(kinds):
+            if not _KIND.fullmatch(kind):
+                text.refuse(
+                    ("privacy", key, index), f"{kind!r} is no kind of finding; write a word as `person`"
+                )
+    for index, kind in enumerate(rule.mask):
+        if kind in rule.ignore:
+            why = f"{kind!r} is ignored as well, so that nothing of it is masked; leave it out of one"
+            text.refuse(("privacy", "mask", index), why)
+    if rule.mask and rule.detectors == ():
+        text.refuse(
+            ("privacy", "mask"), "`detectors` is empty: nothing would be found to mask; leave one out"
+        )
