@@ -8,6 +8,7 @@ from streams.cache.keys import answer_key, step_key
 from streams.cache.landing import Landing
 from streams.cache.memory import MemoryCache
 from streams.cache.ports import MAX_ENTRY_BYTES, Cache
+from streams.cache.redis import RedisCache
 
 __all__ = [
     "MAX_ENTRY_BYTES",
@@ -18,6 +19,7 @@ __all__ = [
     "Landed",
     "Landing",
     "MemoryCache",
+    "RedisCache",
     "answer_entry",
     "answer_key",
     "answer_of",

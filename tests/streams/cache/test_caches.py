@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from itertools import count
+from pathlib import Path
 
 import pytest
 
-from streams.cache import MAX_ENTRY_BYTES, NOTHING, Cache, MemoryCache
+from streams.cache import MAX_ENTRY_BYTES, NOTHING, Cache, MemoryCache, RedisCache
+from streams.stores import StoreUnavailable
+from streams.stores.link import RedisLink
+from tests.helpers.redis import RedisServer, serve
+
+NUMBERS = count()
 
 
-@pytest.fixture(params=["memory"])
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    yield from serve("wheel", tmp_path_factory.mktemp("redis"))
+
+
+@pytest.fixture(params=["memory", "redis"])
 async def cache(request: pytest.FixtureRequest) -> AsyncIterator[Cache]:
-    made: Cache = MemoryCache(time.monotonic)
-    yield made
-    await made.close()
-    await made.close()
+    if request.param == "memory":
+        made = MemoryCache(time.monotonic)
+        yield made
+        await made.close()
+        await made.close()
+        return
+    link = RedisLink(request.getfixturevalue("server").url)
+    kept = RedisCache(link, f"test{next(NUMBERS)}:")
+    yield kept
+    await kept.close()
+    await link.close()
 
 
 async def test_what_is_put_is_found_in_the_order_asked(cache: Cache):
@@ -82,3 +101,29 @@ class TestMemory:
         assert 5 <= len(cache) < 10
         await cache.close()
         assert (len(cache), cache.size) == (0, 0)
+
+
+async def test_a_killed_redis_is_away_and_comes_back(tmp_path: Path):
+    servers = serve("wheel", tmp_path)
+    server = next(servers)
+    link = RedisLink(server.url, retry_after_s=0.05)
+    cache = RedisCache(link)
+    try:
+        await cache.put([("a", b"1")], 60)
+        server.kill()
+        with pytest.raises(StoreUnavailable):
+            await cache.get(["a"])
+        with pytest.raises(StoreUnavailable):
+            await cache.put([("a", b"1")], 60)
+        server.start()
+        async with asyncio.timeout(10):
+            while True:
+                try:
+                    await cache.put([("b", b"2")], 60)
+                    break
+                except StoreUnavailable:
+                    await asyncio.sleep(0.02)
+        assert await cache.get(["a", "b"]) == [None, b"2"]
+    finally:
+        await link.close()
+        next(servers, None)
