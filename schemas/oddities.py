@@ -71,10 +71,10 @@ def _wrong(word: str, within: _Container) -> str | None:
     except UnicodeEncodeError:
         return "half of a surrogate pair is no character; write the character itself"
     if within.is_map and within.key is None:
+        within.key = said
         if said in within.keys:
             return f"the key {said!r} stands twice in one object; give it once"
         within.keys.add(said)
-        within.key = said
     return None
 
 

@@ -13,6 +13,7 @@ from schemas.rules_text import RulesText
 
 _LABEL: Final = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*\.?(:(?P<port>\d{{1,5}}))?")
+_IPV6: Final = re.compile(r"\[([0-9A-Fa-f:.]+)\](:(?P<port>\d{1,5}))?")
 _MODULE: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _KIND: Final = re.compile(r"[a-z][a-z0-9_]*")
 _PORTS: Final = range(1, 65536)
@@ -46,12 +47,14 @@ def _wrong_host(host: str) -> str:
 
 
 def _is_ipv6(host: str) -> bool:
-    address, _, port = host[1:].partition("]")
+    found = _IPV6.fullmatch(host)
+    if found is None:
+        return False
     try:
-        ipaddress.IPv6Address(address)
+        ipaddress.IPv6Address(found[1])
     except ValueError:
         return False
-    return not port or (port[0] == ":" and port[1:].isdecimal() and int(port[1:6]) in _PORTS)
+    return int(found["port"] or 1) in _PORTS
 
 
 def check_url(text: RulesText, task: TaskRule, path: Path) -> None:

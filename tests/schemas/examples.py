@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from schemas.cards import Card, Heartbeat, Live, Offer
+from schemas.cards import Calibration, Card, Heartbeat, Live, Offer
 from schemas.messages import (
     Attempt,
     Checkpoint,
     Claim,
     Decision,
+    Examination,
     Factor,
     Failure,
     Feedback,
@@ -178,6 +179,56 @@ HEARTBEAT = Heartbeat(
     leaving=True,
 )
 
+GUARDED = Plan(
+    request=RequestInfo(
+        id="r-2",
+        accepted=1_764_500_000_000,
+        deadline=1_764_500_005_000,
+        task="claim_review",
+        privacy=Verdict(level="high", reasons=("email", "person"), masked=True),
+    ),
+    rules="c62fd34a5e6f",
+    steps=(
+        Step(
+            name="summary",
+            capability="nlp/summarize",
+            attempts=(Attempt(side="cloud", triggers=("first",), capability="nlp/summarize", max_cost=0.01),),
+            cache="5f" * 16,
+        ),
+    ),
+    decisions=(
+        Decision(
+            step="summary",
+            side="cloud",
+            rule="predicted_weak",
+            capability="nlp/summarize",
+            expected=0.25,
+            reserved=0.01,
+        ),
+    ),
+    cache="9e" * 16,
+    mask={"<person_1>": "Ada Byron", "<email_1>": "ada@example.org"},
+    examination=Examination(detectors=("formats", "names"), mask=("person", "email"), ignore=("date",)),
+)
+CALIBRATED = Heartbeat(
+    worker="edge-2",
+    offers=(
+        Offer(
+            card=Card(
+                capability="nlp/intent",
+                side="local",
+                version="4",
+                model="intent-small",
+                calibrated=True,
+                cacheable=True,
+                calibration=Calibration(
+                    method="isotonic", ece=0.015, threshold=0.9, coverage=0.85, accuracy=0.985, samples=3080
+                ),
+            )
+        ),
+    ),
+)
+
 EXAMPLES: dict[str, Message] = {
     "request": REQUEST,
     "request-bare": Request(),
@@ -192,5 +243,17 @@ EXAMPLES: dict[str, Message] = {
         id="r-1", verdict="wrong", score=0.25, tenant="acme.eu", label={"intent": "card_arrival"}
     ),
     "heartbeat": HEARTBEAT,
+    "plan-guarded": GUARDED,
+    "partial-cached": Partial(
+        subtask="r-2/summary/cloud/0", deadline=1_764_500_005_000, output="short", cached=True
+    ),
+    "result-cached": Result(
+        id="r-2",
+        status="ok",
+        output={"label": "card_arrival"},
+        privacy=Verdict(level="normal", reasons=("tenant",)),
+        cached=True,
+    ),
+    "heartbeat-calibrated": CALIBRATED,
 }
 """By the name of the golden file."""
