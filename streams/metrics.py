@@ -26,6 +26,10 @@ OPEN_BYTES = Gauge("edgeway_open_bytes", "Bytes of records taken and not finishe
 REQUESTS = Counter("edgeway_requests_total", "Requests planned or refused", ["outcome"])
 ROUTES = Counter("edgeway_routes_total", "Steps placed", ["side", "rule"])
 OPEN_JOINS = Gauge("edgeway_open_joins", "Requests waiting for their parts")
+CACHE = Counter("edgeway_cache_total", "Look-ups in the cache of answers", ["kind", "outcome"])
+ERRANDS_DROPPED = Counter(
+    "edgeway_errands_dropped_total", "Answers not cached, reservations not released", ["errand", "reason"]
+)
 ANSWER_S = Histogram("edgeway_answer_seconds", "From acceptance to the result", buckets=_LATENCY_S)
 SUBTASKS = Counter("edgeway_subtasks_total", "Subtasks answered by a worker", ["capability", "side"])
 BACKEND_FAULTS = Counter(
@@ -47,6 +51,11 @@ BUDGET_LIMIT = Gauge("edgeway_budget_limit", "The ceiling of a day; +Inf: none",
 BUDGET_REFUSALS = Counter("edgeway_budget_refusals_total", "Payments that were not allowed", ["reason"])
 BUDGET_OVERRUN = Counter("edgeway_budget_overrun_total", "Money that payments cost beyond their bound")
 BUDGET_STORE_UP = Gauge("edgeway_budget_store_up", "1 where the budget's ledger answers")
+
+RULES_RELOADS = Counter("edgeway_rules_reloads_total", "Changed contents of the rules file", ["outcome"])
+RULES_REFUSED = Gauge("edgeway_rules_refused", "1 while the rules file is not what is in force")
+RULES_INFO = Gauge("edgeway_rules_info", "1 for the version of the rules in force", ["version"])
+
 
 class _Counts(Collector):
     def __init__(self, name: str, text: str, source: Callable[[], Mapping[str, float]]) -> None:

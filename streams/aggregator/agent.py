@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Container, Mapping, Sequence
 
 from schemas.codec import decode
@@ -10,7 +11,11 @@ from schemas.errors import Malformed
 from schemas.ids import MAX_ID_BYTES
 from schemas.messages import Checkpoint, Failure, JoinEvent, Partial, Plan
 from streams import metrics
+from streams.aggregator.background import Background
 from streams.aggregator.effects import Effects, Place
+from streams.aggregator.errands import Errands
+from streams.aggregator.join import Dispatch, Join
+from streams.aggregator.leavings import entries_of, unneeded_of
 from streams.aggregator.limits import Counts, Limits
 from streams.aggregator.publisher import Publisher
 from streams.aggregator.table import Table
@@ -40,6 +45,7 @@ class Aggregator:
         replies: Container[str] = frozenset(),
         limits: Limits | None = None,
         counts: Counts | None = None,
+        errands: Errands | None = None,
     ) -> None:
         self.counts = Counts() if counts is None else counts
         self._reader = reader
@@ -49,6 +55,9 @@ class Aggregator:
         self._publisher = Publisher(replies)
         self._tenures: dict[int, Tenure] = {}
         self._ending: set[asyncio.Task[None]] = set()
+        self._errands = Errands(clock) if errands is None else errands
+        self._unsent: deque[tuple[Tenure, Join, Dispatch]] = deque()
+        self._examining = Background("examinations", self._examine)
 
     @property
     def replies(self) -> Container[str]:
@@ -91,9 +100,12 @@ class Aggregator:
             task.add_done_callback(self._ending.discard)
 
     async def close(self) -> None:
-        """Drop all lanes and wait for what still reads."""
+        """Drop all lanes and wait for what still reads or writes."""
         for partition in list(self._tenures):
             self.revoked_partition(partition)
+        self._unsent.clear()  # who comes after us sends them: no checkpoint calls them sent
+        await self._examining.close(CLOSE_S)
+        await self._errands.close()
         if self._ending:
             await asyncio.wait(set(self._ending), timeout=CLOSE_S)
 
@@ -132,6 +144,7 @@ class Aggregator:
         effects = Effects()
         tenure.table.refuse(key, failure, now, effects)
         outputs = self._outputs(tenure, now, effects)
+        self._leave(effects)
         if not effects.finished:
             return outputs
         tenure.lane.settle(effects.finished, outputs)
@@ -163,17 +176,53 @@ class Aggregator:
         outputs = self._outputs(tenure, now, effects)
         if effects.finished or outputs:
             tenure.lane.settle(effects.finished, outputs)
+        self._leave(effects)
+
+    def _leave(self, effects: Effects) -> None:
+        """What is of use to others once the answers are out."""
+        errands = self._errands
+        if errands.keeps:
+            for join, result in effects.closed:
+                errands.keep(entries_of(join, result))
+        if errands.releases:
+            for join, _ in effects.closed:
+                errands.release(unneeded_of(join))
+            errands.release(effects.unneeded)
+
+    async def _examine(self) -> None:
+        """Send the dispatches that must be examined first, and give the loop a turn after each."""
+        while self._unsent:
+            tenure, join, dispatch = self._unsent.popleft()
+            join.unsent.discard((dispatch.step, dispatch.attempt))
+            if not join.is_over and self._tenure(tenure.lane) is tenure:
+                effects = Effects()
+                output = self._subtask(tenure, join, dispatch, effects)
+                if output is not None:
+                    tenure.lane.settle((), [output])
+                self._carry_out(tenure, self._clock.now(), effects)
+            await asyncio.sleep(0)
+
+    def _subtask(self, tenure: Tenure, join: Join, dispatch: Dispatch, effects: Effects) -> Output | None:
+        """The record of a dispatch; where it cannot be sent, `effects` has what follows."""
+        found = self._publisher.subtask(join, dispatch)
+        if isinstance(found, Failure):
+            tenure.table.attempt_failed(join, dispatch, found, self._clock.now(), effects)
+            return None
+        self.counts.dispatches += 1
+        return found
 
     def _outputs(self, tenure: Tenure, now: int, effects: Effects) -> list[Output]:
         """The records of `effects`; a dispatch that cannot be sent may cause more of them."""
         outputs: list[Output] = []
         for join, dispatch in effects.dispatches:
-            found = self._publisher.subtask(join, dispatch)
-            if isinstance(found, Failure):
-                tenure.table.attempt_failed(join, dispatch, found, now, effects)
-            else:
-                self.counts.dispatches += 1
-                outputs.append(found)
+            if self._publisher.must_examine(join, dispatch):
+                join.unsent.add((dispatch.step, dispatch.attempt))
+                self._unsent.append((tenure, join, dispatch))
+                self._examining.wake()
+                continue
+            output = self._subtask(tenure, join, dispatch, effects)
+            if output is not None:
+                outputs.append(output)
         for join in effects.checkpoints:
             written = self._publisher.checkpoint(join, tenure.lane.partition) if not join.is_over else None
             if written is not None:

@@ -22,8 +22,7 @@ def answer(join: Join, strategies: Mapping[str, Strategy], now: int) -> Result:
     if join.doom is not None:
         return refusal(plan.request, join.doom, plan=plan, cost=sum(join.costs.values()))
     if plan.answer is not None:
-        same = plan.answer.id == plan.request.id
-        return plan.answer if same else msgspec.structs.replace(plan.answer, id=plan.request.id)
+        return _given(plan.answer, plan.request)
     answered: list[Progress] = []
     missing: list[Progress] = []
     for step in join.steps.values():
@@ -35,6 +34,14 @@ def answer(join: Join, strategies: Mapping[str, Strategy], now: int) -> Result:
         return _result(join, "error", answered, missing, Merged(None), failure, now)
     status: Status = "ok" if error is None else "partial"
     return _result(join, status, answered, missing, merged, error, now)
+
+
+def _given(answer: Result, request: RequestInfo) -> Result:
+    """The answer that the router gave, under the id and the verdict of its request."""
+    privacy = answer.privacy or request.privacy
+    if answer.id == request.id and answer.privacy is privacy:
+        return answer
+    return msgspec.structs.replace(answer, id=request.id, privacy=privacy)
 
 
 def refusal(request: RequestInfo, failure: Failure, *, plan: Plan | None = None, cost: float = 0.0) -> Result:
@@ -50,6 +57,7 @@ def refusal(request: RequestInfo, failure: Failure, *, plan: Plan | None = None,
         tenant=request.tenant,
         task=request.task,
         digest=request.digest,
+        privacy=request.privacy,
     )
 
 
@@ -107,6 +115,7 @@ def _result(
     models: dict[str, Model] = {}
     sides: dict[str, Side] = {}
     approximate = False
+    warnings: list[str] = []
     claim = None
     for step in answered:
         partial = step.answer
@@ -114,7 +123,11 @@ def _result(
         assert step.side is not None
         timings[step.name] = _timings(partial.timings, total)
         sides[step.name] = step.side
-        approximate = approximate or step.approximate
+        if step.approximate and not approximate:
+            approximate = True
+            warnings.insert(0, INACCURATE)
+        if step.low:
+            warnings.append(_low(step, len(plan.steps) > 1))
         if partial.model is not None:
             models[step.name] = partial.model
         if len(plan.steps) == 1:
@@ -125,7 +138,7 @@ def _result(
         output=merged.output,
         confidence=merged.confidence,
         approximate=approximate,
-        warnings=(INACCURATE, *merged.warnings) if approximate else merged.warnings,
+        warnings=(*warnings, *merged.warnings),
         missing=tuple(step.name for step in missing),
         decisions=plan.decisions,
         cost=sum(join.costs.values()),
@@ -138,7 +151,15 @@ def _result(
         digest=plan.request.digest,
         error=error,
         claim=claim,
+        privacy=plan.request.privacy,
+        cached=bool(answered) and all(step.answer is not None and step.answer.cached for step in answered),
     )
+
+
+def _low(step: Progress, named: bool) -> str:
+    threshold = step.step.threshold
+    text = f"low confidence: below the threshold {threshold} and no better place was allowed"
+    return f"step {step.name}: {text}" if named else text
 
 
 def _timings(given: Timings, total: float) -> Timings:

@@ -28,9 +28,12 @@ class Answer(NamedTuple):
 @dataclass(slots=True)
 class Effects:
     """What must be done: offsets finished once all of it is written, dispatches, answers, joins to write
-    again."""
+    again; then, best effort, what `closed` joins leave behind, and the `unneeded` subtasks, whose
+    reservations are free again."""
 
     finished: list[int] = field(default_factory=list)
     dispatches: list[tuple[Join, Dispatch]] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     checkpoints: list[Join] = field(default_factory=list)
+    closed: list[tuple[Join, Result]] = field(default_factory=list)
+    unneeded: list[str] = field(default_factory=list)

@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import msgspec
+
 from schemas.ids import SubtaskId, parse_subtask_id, scoped, subtask_id
-from schemas.messages import Checkpoint, Failure, Partial, Plan, Trigger
+from schemas.messages import Checkpoint, Failure, Partial, Plan, Side, Trigger
 from streams.aggregator.progress import Progress
+from streams.privacy.masks import BadMask, restore
 from streams.references import Unresolved, resolve
 
 
@@ -31,7 +34,8 @@ class Join:
     `at` is the append time of the record. First attempts of steps that wait for nothing are the router's: it
     sends them together with the plan and again if it dies, so they count as started when the plan was
     appended.
-    `offsets`, `size`, `scheduled` and `checkpoint_at` are the table's book-keeping.
+    `offsets`, `size`, `scheduled` and `checkpoint_at` are the table's book-keeping; `unsent` are the (step,
+    attempt) pairs that are dispatched and still wait for their examination.
     """
 
     __slots__ = (
@@ -46,6 +50,7 @@ class Join:
         "scheduled",
         "size",
         "steps",
+        "unsent",
     )
 
     def __init__(self, plan: Plan, at: int) -> None:
@@ -58,6 +63,7 @@ class Join:
         self.size = 0
         self.scheduled: float = float("inf")
         self.checkpoint_at = 0
+        self.unsent: set[tuple[str, int]] = set()
         self._adopt(plan, at)
 
     @classmethod
@@ -95,7 +101,7 @@ class Join:
             self.costs[partial.subtask] = max(partial.cost, self.costs.get(partial.subtask, 0.0))
         step = self.steps.get(place.step)
         if step is not None:
-            step.take(partial, place.side, place.attempt, at)
+            step.take(self._unmasked(partial, place.side), place.side, place.attempt, at)
         return True
 
     def refuse(self, failure: Failure) -> None:
@@ -143,6 +149,7 @@ class Join:
             subtask_id(self.id, step.name, step.step.attempts[index].side, index): at
             for step in self.steps.values()
             for index, at in step.started.items()
+            if (step.name, index) not in self.unsent
         }
         return Checkpoint(plan=self.plan, partials=tuple(self.partials.values()), started=started)
 
@@ -154,6 +161,20 @@ class Join:
             if not step.after and step.attempts:
                 progress.started[0] = at
             self.steps[step.name] = progress
+
+    def _unmasked(self, partial: Partial, side: Side) -> Partial:
+        """What the cloud said of masked inputs, with the originals in place. `partials` keeps it as it came:
+        a checkpoint must not unmask twice."""
+        mask = self.plan.mask
+        if not mask or side != "cloud" or partial.error is not None:
+            return partial
+        try:
+            return msgspec.structs.replace(partial, output=restore(partial.output, mask))
+        except BadMask:
+            failure = Failure(
+                code="internal", message="the plan's mask cannot be taken off; the plan is at fault"
+            )
+            return msgspec.structs.replace(partial, output=None, confidence=None, error=failure)
 
     def _move(self, step: Progress, now: int, dispatches: list[Dispatch]) -> bool:
         """Start what is due on one step; whether anything changed."""

@@ -12,7 +12,8 @@ class Progress:
     """What is known of a step. `started`, `failures` and `weak` are by attempt index; times in ms.
 
     An attempt is in flight from its dispatch until it failed or gave a weak answer. A step is decided once
-    it has an `answer` or a `failure`; nothing that comes later changes that.
+    it has an `answer` or a `failure`; nothing that comes later changes that. `low` says that a local answer
+    below the threshold was taken because the plan allows no better place.
     """
 
     __slots__ = (
@@ -20,6 +21,7 @@ class Progress:
         "approximate",
         "failure",
         "failures",
+        "low",
         "name",
         "side",
         "slow_ms",
@@ -40,6 +42,7 @@ class Progress:
         self.answer: Partial | None = None
         self.side: Side | None = None
         self.approximate = False
+        self.low = False
         self.failure: Failure | None = None
 
     @property
@@ -134,19 +137,23 @@ class Progress:
         return None
 
     def _is_weak(self, partial: Partial, slot: int | None) -> bool:
-        threshold, confidence = self.step.threshold, partial.confidence
-        # Written so that NaN counts as weak. An answer that claims no confidence is taken at its word.
-        if threshold is None or confidence is None or confidence >= threshold:
-            return False
-        return any(
+        return self._is_below(partial) and any(
             "weak" in attempt.triggers and index not in self.failures and index not in self.weak
             for index, attempt in enumerate(self.step.attempts)
             if index != slot
         )
 
+    def _is_below(self, partial: Partial) -> bool:
+        threshold, confidence = self.step.threshold, partial.confidence
+        # Written so that NaN counts as below. An answer that claims no confidence is taken at its word.
+        return not (threshold is None or confidence is None or confidence >= threshold)
+
     def _win(self, partial: Partial, side: Side, slot: int | None) -> None:
         self.answer, self.side = partial, side
-        self.approximate = side == "local" and bool(slot) and self._is_fallback(slot)
+        if side == "local":
+            below = self._is_below(partial)
+            self.approximate = below or (bool(slot) and self._is_fallback(slot))
+            self.low = below and not any("weak" in attempt.triggers for attempt in self.step.attempts)
 
     def _is_fallback(self, slot: int | None) -> bool:
         """Whether the attempt came by silence or failure; where a crash forgot the trigger, whether it may

@@ -14,6 +14,7 @@ from schemas.errors import ErrorCode, Malformed, TooLarge, UnknownTopic
 from schemas.ids import subtask_id
 from schemas.messages import Failure, Format, RequestInfo, Result, Subtask
 from schemas.topics import JOINS, RESULTS, capability_topic, reply_topic
+from streams.aggregator.clearing import Load, load_for_cloud, must_be_examined
 from streams.aggregator.effects import Answer
 from streams.aggregator.join import Dispatch, Join
 from streams.delivery.records import Cleared, Outgoing, Output
@@ -49,17 +50,26 @@ class Publisher:
             outputs.append(Outgoing(copy_to, key, value, found))
         return outputs
 
+    def must_examine(self, join: Join, dispatch: Dispatch) -> bool:
+        """Whether `subtask` examines what is to be sent, which takes up to some ms."""
+        step = join.steps[dispatch.step].step
+        return step.attempts[dispatch.attempt].side == "cloud" and must_be_examined(join.plan, step)
+
     def subtask(self, join: Join, dispatch: Dispatch) -> Output | Failure:
         """The subtask of a dispatch; a failure where it must not or cannot be sent."""
         plan, request = join.plan, join.plan.request
         step = join.steps[dispatch.step].step
         attempt = step.attempts[dispatch.attempt]
+        if attempt.side == "local":
+            load = Load(dispatch.inputs, plan.params, request.privacy)
+        else:
+            load = load_for_cloud(plan, step, dispatch.inputs)
         subtask = Subtask(
             id=subtask_id(join.id, step.name, attempt.side, dispatch.attempt),
             capability=attempt.capability,
             deadline=request.deadline,
-            inputs=dispatch.inputs,
-            params=plan.params,
+            inputs=load.inputs,
+            params=load.params,
             trigger=dispatch.trigger,
             tenant=request.tenant,
             max_batch=step.max_batch,
@@ -74,7 +84,7 @@ class Publisher:
                 "subtask", subtask.id, self._source, "msgpack", request.traceparent, request.tracestate
             )
             record = Outgoing(topic, subtask.id.encode(), value, found)
-            return record if attempt.side == "local" else Cleared(clear(request.privacy, value), record)
+            return record if attempt.side == "local" else Cleared(clear(load.verdict, value), record)
         except Forbidden as error:
             return Failure(code="no_placement", message=f"{attempt.side} is closed to this request: {error}")
         except UnknownTopic as error:

@@ -12,6 +12,7 @@ from streams.aggregator.answered import Answered
 from streams.aggregator.answers import answer, refusal
 from streams.aggregator.effects import Answer, Effects, Place
 from streams.aggregator.join import Dispatch, Join
+from streams.aggregator.leavings import paid_of
 from streams.aggregator.limits import Counts, Limits
 from streams.aggregator.orphans import Orphan, Orphans
 from streams.aggregator.timers import Timers
@@ -62,22 +63,16 @@ class Table:
         key = scoped(request.tenant, request.id)
         join = self._joins.get(key)
         if join is not None:
-            if place.offset in join.offsets:
-                return
-            if not _same(join.plan.request.digest, request.digest):
-                self._conflict(plan, [place.offset], now, effects)
-            elif join.can_be_replaced_by(plan):
-                join.replace(plan, place.at)
-                self._hold(join, place)
-                self._conclude(join, now, effects)
-            else:
-                self._drop_duplicate(place, effects)
+            if place.offset not in join.offsets:
+                self._again(join, plan, place, now, effects)
         elif key not in self._answered:
             self._open(Join(plan, place.at), place, now, effects)
-        elif self._answered.conflicts(key, request.digest):
-            self._conflict(plan, [place.offset], now, effects)
         else:
-            self._drop_duplicate(place, effects)
+            effects.unneeded += paid_of(plan)
+            if self._answered.conflicts(key, request.digest):
+                self._conflict(plan, [place.offset], now, effects)
+            else:
+                self._drop_duplicate(place, effects)
 
     def partial(self, partial: Partial, place: Place, now: int, effects: Effects) -> None:
         """A partial moves its join on, waits for it, or comes too late.
@@ -200,6 +195,22 @@ class Table:
                 self._drop_duplicate(place, effects)
         self._conclude(join, now, effects)
 
+    def _again(self, join: Join, plan: Plan, place: Place, now: int, effects: Effects) -> None:
+        """Another plan of an open request. What it set aside for subtasks that the other does not have is
+        free."""
+        if not _same(join.plan.request.digest, plan.request.digest):
+            self._conflict(plan, [place.offset], now, effects)
+        elif join.can_be_replaced_by(plan):
+            older = join.plan
+            join.replace(plan, place.at)
+            self._hold(join, place)
+            self._conclude(join, now, effects)
+            plan = older
+        else:
+            self._drop_duplicate(place, effects)
+        needed = set(paid_of(join.plan))
+        effects.unneeded += [subtask for subtask in paid_of(plan) if subtask not in needed]
+
     def _conflict(self, plan: Plan, offsets: list[int], now: int, effects: Effects) -> None:
         """Answer a repeated id with other content under an id of its own, which the same content always
         gets."""
@@ -212,7 +223,7 @@ class Table:
             effects.finished.extend(offsets)
             return
         renamed = msgspec.structs.replace(
-            plan, request=msgspec.structs.replace(request, id=other), answer=None
+            plan, request=msgspec.structs.replace(request, id=other), answer=None, cache=None
         )
         join = Join(renamed, now)
         join.refuse(Failure(code="id_conflict", message=message))
@@ -236,7 +247,9 @@ class Table:
         effects.finished.extend(offsets)
         join.is_over = True
         request = join.plan.request
-        self._say(join.id, request, answer(join, self._strategies, now), now, effects)
+        result = answer(join, self._strategies, now)
+        effects.closed.append((join, result))
+        self._say(join.id, request, result, now, effects)
 
     def _say(self, key: str, request: RequestInfo, result: Result, now: int, effects: Effects) -> None:
         self._answered.add(key, request.digest, now)

@@ -27,12 +27,12 @@ end
 
 
 class RedisCache:
-    """A Cache on the server of `link`, which stays its owner's. Redis forgets by itself; give it a
-    `maxmemory` and the policy `volatile-ttl` where it holds nothing else."""
+    """A Cache on the server of `link`, which is closed with it. What expires Redis forgets by itself."""
 
     def __init__(self, link: RedisLink, prefix: str = PREFIX) -> None:
         self._link = link
         self._prefix = prefix
+        self._is_open = True
 
     async def get(self, keys: Sequence[str]) -> list[bytes | None]:
         if not keys:
@@ -52,4 +52,6 @@ class RedisCache:
         await asyncio.sleep(timeout_s)
 
     async def close(self) -> None:
-        """The link is another's."""
+        if self._is_open:
+            self._is_open = False
+            await self._link.close()

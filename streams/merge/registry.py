@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from types import MappingProxyType
 
+from schemas.limits import MAX_RECORD_BYTES
 from schemas.messages import Failure, Merge
+from schemas.values import least_size
 from streams.merge.collect import collect
 from streams.merge.deep_merge import deep_merge
 from streams.merge.first_complete import first_complete
@@ -64,7 +66,24 @@ def combine(strategies: Mapping[str, Strategy], merge: Merge, parts: Sequence[Pa
         return _failed(merge, f"raised {type(error).__name__} on {len(parts)} parts")
     if not isinstance(merged, Merged):  # mypy trusts the annotation of a stranger; we do not
         return _failed(merge, f"returned {type(merged).__name__} instead of Merged")
-    return merged
+    return _objection(merge, merged) or merged
+
+
+def _objection(merge: Merge, merged: Merged) -> Failure | None:
+    """What keeps `merged` from being written. Looked for before an encoder works on it: one list that is held
+    a million times is small in memory and ended the process while it was written."""
+    confidence: object = merged.confidence
+    if confidence is not None and not (isinstance(confidence, int | float) and 0 <= confidence <= 1):
+        return _failed(merge, "returned a confidence that is no number from 0 to 1")
+    warnings: object = merged.warnings
+    if not (isinstance(warnings, tuple) and all(isinstance(text, str) for text in warnings)):
+        return _failed(merge, "returned warnings that are no tuple of texts")
+    if least_size((merged.output, warnings), MAX_RECORD_BYTES) > MAX_RECORD_BYTES:
+        what = (
+            f"merge strategy {merge.strategy!r} returned more than the {MAX_RECORD_BYTES} bytes of a record"
+        )
+        return Failure(code="result_too_large", message=what)
+    return None
 
 
 def _failed(merge: Merge, what: str) -> Failure:

@@ -199,6 +199,12 @@ class Host:
         self.position += len(entries)
         if entries:
             await self.aggregator.handle(Batch(self.lane, entries))
+            await self.rest()
+
+    async def rest(self) -> None:
+        """Let end what goes on in the background."""
+        await self.aggregator._examining.rest()
+        await self.aggregator._errands.rest()
 
     async def caught_up(self) -> None:
         """Read all there is, and let a takeover come to its end."""
@@ -207,6 +213,7 @@ class Host:
             if tenure._reading is not None:
                 await tenure._reading
         self.aggregator.tick(self.world.clock.now())
+        await self.rest()
 
     async def settled(self) -> None:
         """Catch up, acknowledge and read back until nothing moves."""

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from schemas.ids import parse_subtask_id
-from schemas.messages import Attempt, Failure, Merge, Result, Step
+from schemas.messages import Attempt, Failure, Merge, Model, Result, Step, Timings, Verdict
 from streams.aggregator.answers import INACCURATE, answer
 from streams.aggregator.join import Dispatch, Join
 from streams.merge import BUILT_IN
-from tests.helpers.aggregation import CLOUD, CLOUD_FIRST, LOCAL, LOCAL_LAST, T0, partial, plan, step
+from tests.helpers.aggregation import CLOUD, CLOUD_FIRST, LOCAL, LOCAL_LAST, T0, high, partial, plan, step
 
 SECOND = Attempt(side="local", triggers=("weak", "failed"), capability="nlp/larger")
 
@@ -69,11 +69,112 @@ def test_an_answer_without_confidence_is_taken_at_its_word():
     assert result(join).status == "ok"
 
 
-def test_a_weak_answer_of_the_last_resort_is_the_answer():
+def test_a_weak_local_answer_is_marked_where_no_better_place_was_allowed():
     asked = plan("r", step("s", LOCAL))
     join = Join(asked, T0)
     assert give(join, partial(asked, confidence=0.1)) == []
+    found = result(join)
+    low = "low confidence: below the threshold 0.9 and no better place was allowed"
+    assert (found.status, found.approximate, found.warnings) == ("ok", True, (INACCURATE, low))
+
+
+def test_of_several_steps_the_weak_one_is_named():
+    asked = plan("r", step("s", LOCAL), step("t", LOCAL))
+    join = Join(asked, T0)
+    give(join, partial(asked, "s"), partial(asked, "t", confidence=0.1))
+    found = result(join)
+    assert found.approximate
+    assert found.warnings[1].startswith("step t: low confidence")
+
+
+@pytest.mark.parametrize(
+    ("attempt", "threshold", "confidence"),
+    [(LOCAL, None, 0.1), (LOCAL, 0.9, None), (LOCAL, 0.9, 0.9), (CLOUD_FIRST, 0.9, 0.1)],
+)
+def test_other_answers_of_a_single_place_are_taken_as_they_are(attempt, threshold, confidence):
+    asked = plan("r", step("s", attempt, threshold=threshold))
+    join = Join(asked, T0)
+    give(join, partial(asked, side=attempt.side, confidence=confidence))
     assert not result(join).approximate
+
+
+def test_a_weak_answer_after_the_cloud_was_asked_for_its_silence_and_failed_is_marked():
+    asked = plan()
+    join = Join(asked, T0)
+    assert len(join.advance(T0 + 500)) == 1
+    give(
+        join, partial(asked, side="cloud", attempt=1, error=True), partial(asked, confidence=0.1), at=T0 + 600
+    )
+    found = result(join, T0 + 600)
+    assert (found.approximate, found.warnings) == (True, (INACCURATE,))
+
+
+def test_a_cached_answer_joins_like_any_other_and_costs_nothing():
+    asked = plan("r", step("s"), step("t"))
+    join = Join(asked, T0)
+    give(join, partial(asked, "s", "cloud", cached=True, confidence=0.5, model=Model(name="m", version="2")))
+    assert not join.is_over
+    give(join, partial(asked, "t", cost=0.25))
+    found = result(join)
+    assert (found.sides, found.cost, found.approximate, found.cached) == (
+        {"s": "cloud", "t": "local"},
+        0.25,
+        False,
+        False,
+    )
+    assert found.models["s"].version == "2"
+    assert found.timings["s"] == Timings(total_ms=10.0)
+
+
+def test_an_answer_of_cached_steps_alone_is_cached():
+    asked = plan("r", step("s"), step("t"))
+    join = Join(asked, T0)
+    give(join, partial(asked, "s", cached=True), partial(asked, "t", cached=True))
+    assert result(join).cached
+
+
+def test_the_result_says_what_privacy_decided():
+    asked = high(plan())
+    join = Join(asked, T0)
+    give(join, partial(asked))
+    assert result(join).privacy == asked.request.privacy
+    doomed = Join(asked, T0)
+    doomed.refuse(Failure(code="internal", message="no"))
+    doomed.advance(T0)
+    assert result(doomed).privacy == asked.request.privacy
+    given = Join(high(plan(answer=Result(id="r", status="error"))), T0)
+    given.advance(T0)
+    assert result(given).privacy == asked.request.privacy
+
+
+MASK = {"[EMAIL_1]": "ann@example.org"}
+
+
+def masked(*steps: Step, **fields):
+    return plan(
+        "r", *steps, privacy=Verdict(level="high", reasons=("email",), masked=True), mask=MASK, **fields
+    )
+
+
+@pytest.mark.parametrize("side", ["cloud", "local"])
+def test_what_the_cloud_says_of_masked_inputs_is_unmasked_before_its_use(side):
+    first = Attempt(side=side, triggers=("first",), capability="nlp/intent")
+    later = step("t", LOCAL, after=("s",), inputs={"x": "steps.s"})
+    asked = masked(step("s", first), later)
+    join = Join(asked, T0)
+    (dispatch,) = give(join, partial(asked, side=side, output={"to": "write to [EMAIL_1]"}))
+    text = "ann@example.org" if side == "cloud" else "[EMAIL_1]"
+    assert dispatch.inputs == {"x": {"to": f"write to {text}"}}
+    again = Join.restore(join.checkpoint(), T0)
+    give(again, partial(asked, "t"))
+    assert result(again).output["s"] == {"to": f"write to {text}"}
+
+
+def test_a_mask_that_is_none_fails_the_attempt():
+    asked = msgspec.structs.replace(masked(step("s", CLOUD_FIRST)), mask={"EMAIL": "x"})
+    join = Join(asked, T0)
+    give(join, partial(asked, side="cloud"))
+    assert result(join).error.code == "internal"
 
 
 def test_a_weak_answer_is_used_when_the_better_one_fails():

@@ -31,6 +31,33 @@ def test_a_strategy_that_fails_is_named_and_quotes_nothing(strategy):
     assert "471" not in failure.message
 
 
+def endless():
+    inside = ["x" * 1_000]
+    for _ in range(12):
+        inside = [inside] * 10
+    return inside
+
+
+@pytest.mark.parametrize(
+    ("merged", "code"),
+    [
+        (Merged(endless()), "result_too_large"),
+        (Merged("x" * 2**21), "result_too_large"),
+        (Merged(1, 0.5, ("x" * 2**21,)), "result_too_large"),
+        (Merged(1, 1.5), "merge_failed"),
+        (Merged(1, float("nan")), "merge_failed"),
+        (Merged(1, "sure"), "merge_failed"),
+        (Merged(1, None, ["w"]), "merge_failed"),
+        (Merged(1, None, (1,)), "merge_failed"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_it_is_tried(merged, code):
+    failure = combine({"own": lambda parts, params: merged}, Merge(strategy="own"), PARTS)
+    assert isinstance(failure, Failure)
+    assert failure.code == code
+    assert "'own'" in failure.message
+
+
 def test_an_unknown_strategy_is_named_with_those_there_are():
     failure = combine(BUILT_IN, Merge(strategy="guess"), PARTS)
     assert isinstance(failure, Failure)
