@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 
 from edgeway.errors import UsageError
-from schemas.errors import RulesError
+from schemas.errors import Problem, RulesError
 from schemas.rules import Rules, parse_rules
+from schemas.rules_text import RulesText
 from streams.settings import Settings
 
 
@@ -21,29 +22,66 @@ def rules_of(settings: Settings) -> Rules:
     if settings.rules is None:
         return parse_rules(b"{}")
     try:
-        return _with_apps(parse_rules(settings.rules.read_bytes()), settings.rules.parent)
-    except OSError as exc:
-        raise UsageError(
-            f"{settings.rules}: cannot be read: {exc}; name a readable file with --rules"
-        ) from exc
+        return load_rules(read_rules(settings.rules), settings.rules)
     except RulesError as exc:
         raise UsageError(f"{settings.rules}: {exc}") from exc
 
 
-def require_merges(rules: Rules) -> None:
-    """Imports the installed merge strategies.
+def read_rules(path: Path) -> bytes:
+    """What the file holds now.
 
     Raises:
-        UsageError: a task asks for one that is not there, or for parameters that it does not have.
+        UsageError: it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as exc:
+        raise UsageError(f"{path}: cannot be read: {exc}; name a readable file with --rules") from exc
+
+
+def load_rules(raw: bytes, path: Path) -> Rules:
+    """The rules in `raw`. Files that they name stand beside `path`.
+
+    Raises:
+        RulesError: they are refused.
+    """
+    rules = parse_rules(raw)
+    # Not resolved: in a ConfigMap `path` is a link into a folder that the next change takes away.
+    folder = path.parent.absolute()
+    tasks = {
+        name: msgspec.structs.replace(task, predictor=str(folder / task.predictor))
+        if task.predictor
+        else task
+        for name, task in rules.tasks.items()
+    }
+    apps, decomposers = _beside(rules.apps, folder), _beside(rules.decomposers, folder)
+    return msgspec.structs.replace(rules, tasks=tasks, apps=apps, decomposers=decomposers)
+
+
+def _beside(names: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    return tuple(str(folder / name) if name.endswith(".py") else name for name in names)
+
+
+def require_merges(rules: Rules, raw: bytes | None = None) -> None:
+    """Imports the installed merge strategies. `raw` is the text of `rules`, for lines in the error.
+
+    Raises:
+        RulesError: with `raw`: a task asks for a strategy that is not there, or for parameters that it does
+            not have.
+        UsageError: the same without `raw`.
     """
     from streams.merge.check import wrong_merges
     from streams.merge.registry import installed
 
-    if wrong := wrong_merges(rules, installed()):
-        raise UsageError("rules: " + "\n  ".join(wrong))
+    wrong = wrong_merges(rules, installed())
+    if not wrong:
+        return
+    if raw is None:
+        raise UsageError("rules: " + "\n  ".join(map(str, wrong)))
+    raise RulesError.of(problems_at(raw, [((each.task, *each.below), each.why) for each in wrong]))
 
 
-def _with_apps(rules: Rules, folder: Path) -> Rules:
-    """Apps that are files stand beside the rules file."""
-    apps = tuple(str(folder / app) if app.endswith(".py") else app for app in rules.apps)
-    return msgspec.structs.replace(rules, apps=apps)
+def problems_at(raw: bytes, wrong: list[tuple[tuple[str | int, ...], str]]) -> list[Problem]:
+    """Problems of tasks, each given by its task's name, the path below it, and the reason."""
+    text = RulesText.read(raw)
+    return [text.problem((*text.task_path(str(task)), *below), why) for (task, *below), why in wrong]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edgeway.roles.slots import Slot, hold
+from edgeway.rules_watch import Prepare, Reach, RulesWatch, show
 from schemas.rules import Rules
 from schemas.topics import group_of
 from streams import metrics
@@ -26,9 +27,8 @@ from streams.undeliverable import instead_of
 log = logging.getLogger(__name__)
 
 Step = Callable[[], Awaitable[None]]
-Prepare = Callable[[Rules], Callable[[], None]]
-"""Looks at new rules, may refuse them by raising RulesError or UsageError, and gives what adopts them."""
 TICK_S = 0.05
+LEAST_POLL_S = 0.02
 GRACE_S = 2.0
 """What a stop may take beyond `stop_s`, for the last commit, for leaving and for sending what is left."""
 
@@ -38,8 +38,9 @@ class Process:
     """What the roles of one process share. Roles are added first; then `start`, `wait`, `stop`.
 
     `before` runs before any record is read, `once_ready` when partitions are assigned, `after` once all
-    inlets have stopped and before the outlet does. `on_rules` is asked when the rules file changed: only if
-    nobody refuses the new rules are they adopted, by all. `running_since` tells, by group, when the oldest
+    inlets have stopped and before the outlet does. `on_rules` is asked when the rules file changed, off the
+    loop: each may refuse the new rules by a RulesError or UsageError, and gives what adopts them. Only if
+    nobody refuses are they adopted, by all, on the loop. `running_since` tells, by group, when the oldest
     run of now began, and `stop_by` until when a stop may wait for work (both on the monotonic clock).
     """
 
@@ -122,6 +123,19 @@ class Process:
         if self.settings.slot is not None:
             return self.settings.leave_on_stop == "yes"
         return self.own_slot is not None and self.settings.leave_on_stop != "no"
+
+    def watch_rules(self, before: Reach | None = None, after: Reach | None = None) -> None:
+        """Follow the rules file, if there is one; `before` and `after` see to the topics of new rules."""
+        path, every_s = self.settings.rules, self.settings.rules_poll_s
+        if path is None or not every_s:
+            show(self.rules)
+            return
+
+        def take(rules: Rules) -> None:
+            self.rules = rules
+
+        watch = RulesWatch(path, self.rules, self.on_rules, before, after, take)
+        self.host.every(max(LEAST_POLL_S, every_s), "rules", watch.look)
 
     def add_timer(self, inlet: Inlet, tick: Callable[[int], None]) -> None:
         """Call `tick(now)` every TICK_S, under the zombie rule: never while the partitions may be

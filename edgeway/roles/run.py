@@ -8,7 +8,7 @@ from typing import Any
 from edgeway import signals
 from edgeway.errors import Exit
 from edgeway.roles.process import Process
-from edgeway.roles.serving import built, check_topics, serve
+from edgeway.roles.serving import built, check_topics, serve, warns_of_topics
 from edgeway.rules_of import require_merges, rules_of
 from schemas.rules import Rules
 from streams.settings import Settings
@@ -67,7 +67,7 @@ async def _one_role(name: str, settings: Settings, prepare: Callable[[Rules], Ad
     rules = rules_of(settings)
     add = prepare(rules)
     await check_topics(settings, rules)
-    return await serve(await built(name, settings, rules, add))
+    return await serve(await built(name, settings, rules, add, after_rules=warns_of_topics(settings)))
 
 
 def _run(main: Any) -> int:

@@ -12,14 +12,17 @@ from edgeway.errors import Exit, KafkaUnreachable
 from edgeway.roles import collector
 from edgeway.roles.door import Door, bound, door
 from edgeway.roles.process import Process
+from edgeway.rules_watch import Reach
 from edgeway.signals import stopping
-from edgeway.topics_admin import require_topics
+from edgeway.topics_admin import require_topics, verify_topics
 from schemas.rules import Rules
 from schemas.topics import topics_for
 from streams.delivery import Stuck, TwinTookOver, Unavailable
 from streams.settings import Settings
 
 log = logging.getLogger(__name__)
+
+LOOK_S = 30.0
 
 
 async def check_topics(settings: Settings, rules: Rules) -> None:
@@ -32,6 +35,28 @@ async def check_topics(settings: Settings, rules: Rules) -> None:
     for problem in await require_topics(settings, specs):
         # The number of partitions is the operator's choice once the topics are there.
         log.info("topics: %s", problem)
+
+
+def warns_of_topics(settings: Settings) -> Reach:
+    """What tells the operator of topics that new rules need and that are not there."""
+
+    async def look(old: Rules, new: Rules) -> None:
+        there = {spec.name for spec in topics_for(old, settings.partitions)}
+        added = [spec for spec in topics_for(new, settings.partitions) if spec.name not in there]
+        if not added:
+            return
+        async with asyncio.timeout(LOOK_S):
+            problems = await verify_topics(settings, added)
+        wrong = [str(problem) for problem in problems if problem.severity == "error"]
+        if wrong:
+            log.warning(
+                "rules %s need other topics: %s; make them: edgeway topics apply --rules %s",
+                new.version,
+                "; ".join(wrong),
+                settings.rules,
+            )
+
+    return look
 
 
 async def serve(process: Process, announce: Callable[[], Awaitable[None]] | None = None) -> int:
@@ -62,11 +87,22 @@ async def _opened(process: Process) -> Door | None:
     return http
 
 
-async def built(name: str, settings: Settings, rules: Rules, add: Callable[[Process], None]) -> Process:
-    """A process with what `add` adds; where that fails, what was made is closed."""
+async def built(
+    name: str,
+    settings: Settings,
+    rules: Rules,
+    add: Callable[[Process], None],
+    *,
+    before_rules: Reach | None = None,
+    after_rules: Reach | None = None,
+) -> Process:
+    """A process with what `add` adds, which follows its rules file; where that fails, what was made is
+    closed.
+    """
     process = Process.create(name, settings, rules)
     try:
         add(process)
+        process.watch_rules(before_rules, after_rules)
     except BaseException:
         await process.stop()
         raise

@@ -10,6 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from edgeway.errors import EdgewayError, Exit
@@ -45,15 +46,33 @@ async def up(settings: Settings, *, brokers: int = 1, broker_port: int | None = 
         if settings.kafka is None:
             port = BROKER_PORT if broker_port is None else broker_port
             settings = await embedded_kafka(stack, settings, brokers=brokers, port=port)
-        report = await apply_topics(settings, topics_for(rules, settings.partitions))
-        for problem in report.problems:
-            log.warning("topics: %s", problem)
-        process = await built("up", settings, rules, lambda process: add_all(process, backends))
+        await make_topics(settings, rules)
+        make = partial(_make_new_topics, settings)
+        process = await built(
+            "up", settings, rules, lambda process: add_all(process, backends), before_rules=make
+        )
 
         async def announce() -> None:
             sys.stderr.write(_announcement(settings, bool(backends)))
 
         return await serve(process, announce)
+
+
+async def make_topics(settings: Settings, rules: Rules) -> None:
+    """Make the topics that `rules` need; log what is odd about those that are there.
+
+    Raises:
+        EdgewayError: Kafka does not answer, or refuses.
+    """
+    report = await apply_topics(settings, topics_for(rules, settings.partitions))
+    for problem in report.problems:
+        log.warning("topics: %s", problem)
+
+
+async def _make_new_topics(settings: Settings, old: Rules, new: Rules) -> None:
+    there = set(topics_for(old, settings.partitions))
+    if not there.issuperset(topics_for(new, settings.partitions)):
+        await make_topics(settings, new)
 
 
 def _announcement(settings: Settings, serves: bool) -> str:

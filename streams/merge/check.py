@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
+from typing import NamedTuple
 
 from schemas.rules import MergeRule, Rules
 from streams.merge.parts import Strategy
@@ -23,24 +24,37 @@ PARAMS: Mapping[str, frozenset[str]] = MappingProxyType(
 """The `params` that our own strategies read; those of others are theirs to check."""
 
 
-def wrong_merges(rules: Rules, strategies: Mapping[str, Strategy]) -> list[str]:
-    """A line for each task whose merge names no strategy of `strategies`, or params that it never reads."""
+class WrongMerge(NamedTuple):
+    """The task, the path below it, and the reason with its mend."""
+
+    task: str
+    below: tuple[str, ...]
+    why: str
+
+    def __str__(self) -> str:
+        return f"task {self.task}: {self.why}"
+
+
+def wrong_merges(rules: Rules, strategies: Mapping[str, Strategy]) -> list[WrongMerge]:
+    """Each task whose merge names no strategy of `strategies`, or params that it never reads."""
     return [
-        f"task {name}: {why}"
+        WrongMerge(name, ("merge", *below), why)
         for name, task in rules.tasks.items()
         if task.merge is not None
-        for why in _wrong(task.merge, strategies)
+        for below, why in _wrong(task.merge, strategies)
     ]
 
 
-def _wrong(merge: MergeRule, strategies: Mapping[str, Strategy]) -> Iterator[str]:
+def _wrong(merge: MergeRule, strategies: Mapping[str, Strategy]) -> Iterator[tuple[tuple[str, ...], str]]:
     if merge.strategy not in strategies:
         near = get_close_matches(merge.strategy, strategies, 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        yield f"no merge strategy {merge.strategy!r}; {hint}there are {', '.join(sorted(strategies))}"
+        why = f"no merge strategy {merge.strategy!r}; {hint}there are {', '.join(sorted(strategies))}"
+        yield ("strategy",), why
         return
     known = PARAMS.get(merge.strategy)
     unknown = sorted(merge.params.keys() - known) if known is not None else []
     if known is not None and unknown:
         reads = ", ".join(sorted(known)) or "none"
-        yield f"the merge strategy {merge.strategy!r} has no params {', '.join(unknown)}; it reads {reads}"
+        why = f"the merge strategy {merge.strategy!r} has no params {', '.join(unknown)}; it reads {reads}"
+        yield ("params", unknown[0]), why

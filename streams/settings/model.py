@@ -108,6 +108,13 @@ class Settings:
         "whether a stop gives the partitions up at once; auto: yes without a slot, no with one",
     )
 
+    rules_poll_s: float = _setting(
+        1.0,
+        kinds.seconds(0, 3600),
+        "role",
+        "between looks at the rules file; a change is adopted without a restart; 0: never",
+    )
+
     side: str | None = _setting(
         None, kinds.choice("local", "cloud"), "worker", "serve every capability of this side"
     )
@@ -200,10 +207,14 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "aggregator": (*_ROLE, "joins"),
     "worker": (*_ROLE, "worker"),
     "topics": ("kafka", "rules", "topics", "log"),
+    "check": ("log",),
     "send": ("kafka", "log"),
     "results": ("kafka", "log"),
     "audit": ("kafka", "log"),
     "explain": ("kafka", "rules", "log"),
+    "feedback": ("kafka", "log"),
+    "models": ("kafka", "log"),
+    "backtest": ("kafka", "log"),
     "demo": ("log",),
     "broker": ("data", "log"),
 }

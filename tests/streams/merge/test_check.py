@@ -25,12 +25,15 @@ def test_each_strategy_of_ours_has_its_params_listed() -> None:
 
 
 def test_an_unknown_strategy_is_named_with_those_there_are() -> None:
-    (line,) = wrong_merges(rules("weighted_fusoin"), BUILT_IN)
+    (wrong,) = wrong_merges(rules("weighted_fusoin"), BUILT_IN)
+    line = str(wrong)
+    assert (wrong.task, wrong.below) == ("t", ("merge", "strategy"))
     assert "task t: no merge strategy 'weighted_fusoin'; did you mean 'weighted_fusion'?" in line
     assert all(name in line for name in BUILT_IN)
     assert wrong_merges(rules("mine", any=1), {**BUILT_IN, "mine": BUILT_IN["collect"]}) == []
 
 
 def test_params_that_nobody_reads_are_named() -> None:
-    (line,) = wrong_merges(rules("weighted_fusion", label=["x"]), BUILT_IN)
-    assert "no params label; it reads labels" in line
+    (wrong,) = wrong_merges(rules("weighted_fusion", label=["x"]), BUILT_IN)
+    assert "no params label; it reads labels" in wrong.why
+    assert wrong.below == ("merge", "params", "label")
