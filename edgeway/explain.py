@@ -26,13 +26,13 @@ def explain(result: Result) -> list[str]:
         ["The answer to an equal request was still kept: nothing ran for this one."] if result.cached else []
     )
     lines = [_decided(decision, DONE) + "".join(_answered(decision, result)) for decision in result.decisions]
-    notes = [_finished(line, decision) for line, decision in zip(lines, result.decisions, strict=True)]
+    notes = [_finished(line, decision, DONE) for line, decision in zip(lines, result.decisions, strict=True)]
     return [*first, *notes, *_outcome(result)]
 
 
 def planned(decisions: Iterable[Decision]) -> list[str]:
     """A sentence for each decision that was made and not carried out."""
-    return [_finished(_decided(decision, PLANNED), decision) for decision in decisions]
+    return [_finished(_decided(decision, PLANNED), decision, PLANNED) for decision in decisions]
 
 
 def of_privacy(verdict: Verdict) -> str | None:
@@ -59,10 +59,10 @@ def _decided(decision: Decision, tense: Tense) -> str:
     return text + "".join(_closed(decision, tense))
 
 
-def _finished(text: str, decision: Decision) -> str:
+def _finished(text: str, decision: Decision, tense: Tense) -> str:
     if decision.reserved:
         # Added last, as the answer is more to the point than its price.
-        text += f"; {decision.reserved:g} were set aside to pay for it"
+        text += f"; {decision.reserved:g} {tense.set_aside} to pay for it"
     if decision.note:
         text += f" ({decision.note})"
     return text + "."

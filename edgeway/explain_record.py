@@ -141,12 +141,7 @@ def admitted_of(number: int, raw: bytes, at: int) -> Admitted:
 
 def decided(planner: Planner, setting: Setting, admitted: Admitted) -> Planned:
     """The plan, or the refusal, of `admitted`."""
-    if setting.purse == "open":
-        return planner.decide(admitted, setting.view, setting.now)
-    considered = planner.consider(admitted, setting.now)
-    if isinstance(considered, Planned):
-        return considered
-    return planner.plan(considered, setting.view, setting.now, setting.purse)
+    return planner.decide(admitted, setting.view, setting.now, setting.purse)
 
 
 def shown(planned: Planned, admitted: Admitted, setting: Setting, number: int) -> Explained:

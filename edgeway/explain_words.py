@@ -79,10 +79,11 @@ class Tense(NamedTuple):
     scores: str
     closed: str
     asked: str
+    set_aside: str
 
 
-DONE = Tense("went to", "could run", "scored", "was closed", "is asked too")
-PLANNED = Tense("goes to", "can run", "scores", "is closed", "is asked too")
+DONE = Tense("went to", "could run", "scored", "was closed", "is asked too", "were set aside")
+PLANNED = Tense("goes to", "can run", "scores", "is closed", "is asked too", "would be set aside")
 
 
 def words(name: str) -> str:

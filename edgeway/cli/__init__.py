@@ -13,9 +13,12 @@ from collections.abc import Sequence
 from edgeway.cli import (
     aggregator,
     audit,
+    backtest,
     broker,
     demo,
     explain,
+    feedback,
+    models,
     results,
     router,
     send,
@@ -28,9 +31,24 @@ from edgeway.cli.output import drop_stdout, prepare_streams, say
 from edgeway.errors import EdgewayError, Exit, OutputLost, UsageError
 from streams.settings import SettingsError
 
-_COMMANDS = (up, demo, send, results, explain, router, aggregator, worker, topics, audit, broker)
+_COMMANDS = (
+    up,
+    demo,
+    send,
+    results,
+    explain,
+    backtest,
+    router,
+    aggregator,
+    worker,
+    topics,
+    audit,
+    broker,
+    feedback,
+    models,
+)
 
-_WRITERS = ("send", "results", "explain", "audit", "topics", "broker")
+_WRITERS = ("send", "results", "explain", "backtest", "audit", "topics", "broker", "feedback", "models")
 
 
 def parser() -> argparse.ArgumentParser:
