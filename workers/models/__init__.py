@@ -1,0 +1,1 @@
+"""Model folders and how far their confidences may be believed."""

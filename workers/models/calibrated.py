@@ -1,0 +1,97 @@
+"""Any backend with the calibration of its card: confidences are mapped, labels never change."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from schemas.cards import Card
+from workers.backends import Answer, Backend, Row
+from workers.errors import LoadError
+from workers.models.cards import calibrator_of, card_path, read_card, statement_of
+from workers.models.maps import Calibrator
+
+log = logging.getLogger(__name__)
+LOOK_S = 2.0
+"""How often the card's file is looked at."""
+
+
+class Calibrated:
+    """`backend`, its confidences mapped by the calibration in `place` (a card or model folder).
+
+    A card that changes is taken up while the worker runs, within LOOK_S of the next batch or heartbeat: by
+    its time and size, not by SIGHUP, which stops a role here. A card that cannot be read then is logged, and
+    the last good calibration stays.
+    """
+
+    def __init__(
+        self, backend: Backend, place: str | Path, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._backend = backend
+        self._path = card_path(place)
+        self._clock = clock
+        self._looked = clock()
+        self._mark = self._seen()
+        self._calibrator, self._card = self._read()
+
+    @property
+    def card(self) -> Card:
+        self._look()
+        return self._card
+
+    async def load(self) -> None:
+        await self._backend.load()
+
+    def kin(self, row: Row) -> Hashable:
+        return self._backend.kin(row)
+
+    def infer(self, rows: Sequence[Row]) -> list[Answer]:
+        self._look()
+        calibrator = self._calibrator
+        return [_mapped(answer, calibrator) for answer in self._backend.infer(rows)]
+
+    def close(self) -> None:
+        self._backend.close()
+
+    def _read(self) -> tuple[Calibrator, Card]:
+        """Raises LoadError."""
+        card = read_card(self._path)
+        calibrator, stated = calibrator_of(card), statement_of(card)
+        own = self._backend.card
+        return calibrator, msgspec.structs.replace(
+            own, calibrated=own.calibrated or stated is not None, calibration=stated
+        )
+
+    def _look(self) -> None:
+        now = self._clock()
+        if now - self._looked < LOOK_S:
+            return
+        self._looked = now
+        mark = self._seen()
+        if mark is None or mark == self._mark:
+            return
+        self._mark = mark
+        try:
+            self._calibrator, self._card = self._read()
+        except LoadError as error:
+            log.warning("%s; the calibration of before stays", error)
+        else:
+            log.info("%s: calibration taken from %s", self._card.capability, self._path)
+
+    def _seen(self) -> tuple[int, int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _mapped(answer: Answer, calibrator: Calibrator) -> Answer:
+    if not calibrator.maps or answer.confidence is None or answer.error is not None:
+        return answer
+    return replace(answer, confidence=round(min(1.0, max(0.0, calibrator(answer.confidence))), 6))
