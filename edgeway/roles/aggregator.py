@@ -3,32 +3,66 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
+from edgeway.errors import UsageError
+from edgeway.roles.caches import cache_for
 from edgeway.roles.process import Process
+from schemas.rules import Rules
 from schemas.topics import JOINS
 from streams import metrics
-from streams.aggregator import Aggregator, Counts, Limits
+from streams.aggregator import Aggregator, Counts, Errands, Limits
 from streams.delivery.drivers.aiokafka_reader import AiokafkaReader
 from streams.merge.registry import installed
+from streams.privacy.examiner import UnknownDetector, examiner_of
 
 
 def add_aggregator(process: Process) -> None:
-    """Add the role to `process`."""
+    """Add the role to `process`. It follows the rules: the reply topics and how long answers are kept.
+
+    Raises:
+        UsageError: the rules name a detector that is not there.
+    """
     have = process.settings
     counts = Counts()
+    errands = Errands(process.clock, cache_for(process))
     aggregator = Aggregator(
         AiokafkaReader(process.options),
         process.clock,
         strategies=installed(),
-        replies=frozenset(process.rules.reply_topics),
         limits=Limits(
             joins=max(1, have.open_joins // have.partitions), bytes=max(1, have.open_bytes // have.partitions)
         ),
         counts=counts,
+        errands=errands,
     )
+
+    def prepare(rules: Rules) -> Callable[[], None]:
+        require_detectors(rules)
+
+        def adopt() -> None:
+            aggregator.replies = frozenset(rules.reply_topics)
+            errands.keep_s = rules.cache_s
+
+        return adopt
+
+    prepare(process.rules)()
+    process.on_rules.append(prepare)
     # Never paused: the records that close joins stand behind those that open them.
     inlet = process.add_inlet(aggregator, [JOINS], "aggregator", pausing=False)
     process.add_timer(inlet, aggregator.tick)
     process.after.append(aggregator.close)
     metrics.count_from("edgeway_join_events", "What happened in joins", lambda: dataclasses.asdict(counts))
     metrics.OPEN_JOINS.set_function(lambda: aggregator.open_joins)
+
+
+def require_detectors(rules: Rules) -> None:
+    """Load the detectors now: the first examination must not wait for them, nor fail by them.
+
+    Raises:
+        UsageError: one is not there.
+    """
+    try:
+        examiner_of(rules.privacy)
+    except UnknownDetector as error:
+        raise UsageError(f"rules: privacy.detectors: {error}") from error

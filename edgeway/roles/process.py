@@ -40,8 +40,9 @@ class Process:
     `before` runs before any record is read, `once_ready` when partitions are assigned, `after` once all
     inlets have stopped and before the outlet does. `on_rules` is asked when the rules file changed, off the
     loop: each may refuse the new rules by a RulesError or UsageError, and gives what adopts them. Only if
-    nobody refuses are they adopted, by all, on the loop. `running_since` tells, by group, when the oldest
-    run of now began, and `stop_by` until when a stop may wait for work (both on the monotonic clock).
+    nobody refuses are they adopted, by all, on the loop. `shared` holds what there is one of for all roles
+    (see caches.py). `running_since` tells, by group, when the oldest run of now began, and `stop_by` until
+    when a stop may wait for work (both on the monotonic clock).
     """
 
     name: str
@@ -61,6 +62,7 @@ class Process:
     ready: bool = False
     watchdogs: dict[str, Watchdog] = field(default_factory=dict)
     running_since: dict[str, Callable[[], float | None]] = field(default_factory=dict)
+    shared: dict[str, Any] = field(default_factory=dict)
     stop_by: float = math.inf
     _slow: set[str] = field(default_factory=set)
 
