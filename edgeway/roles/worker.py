@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import time
@@ -15,13 +16,15 @@ from schemas.cards import Offer
 from schemas.messages import Side
 from schemas.rules import Rules
 from streams.settings import Settings
-from workers.backends import Backend
-from workers.backends.fallback import FallbackBackend, fallbacks_of, follow
+from workers.backends import Backend, RulesFollower
+from workers.backends.fallback import fallbacks_of
 from workers.catalogue import backends_for
 from workers.errors import WorkerError
 from workers.heartbeats import Heartbeats
 from workers.service import Limits
 from workers.worker import Worker
+
+log = logging.getLogger(__name__)
 
 
 def backends_of(settings: Settings, rules: Rules) -> list[Backend]:
@@ -36,9 +39,21 @@ def backends_of(settings: Settings, rules: Rules) -> list[Backend]:
         raise UsageError("no app to serve: name one with --app MODULE, or under `apps` in the rules file")
     try:
         fill = partial(fallbacks_of, rules)
-        return list(backends_for(_side(settings), apps, settings.capabilities or None, fill))
+        found = list(backends_for(_side(settings), apps, settings.capabilities or None, fill))
     except WorkerError as error:
         raise UsageError(str(error)) from error
+    return found if settings.rules is None or settings.capabilities else _used(found, rules)
+
+
+def _used(found: list[Backend], rules: Rules) -> list[Backend]:
+    # What no task uses has no topic, and a worker cannot wait for one.
+    used = [each for each in found if (each.card.side, each.card.capability) in rules.capabilities]
+    unused = sorted(f"{b.card.side}/{b.card.capability}" for b in found if b not in used)
+    if not used:
+        raise UsageError(f"the rules use none of {', '.join(unused)}; name one in a task, or another app")
+    if unused:
+        log.info("not served, since no task of the rules uses it: %s", ", ".join(unused))
+    return used
 
 
 def serves_fallbacks(rules: Rules) -> bool:
@@ -47,15 +62,22 @@ def serves_fallbacks(rules: Rules) -> bool:
 
 
 def follow_rules(process: Process, backends: Sequence[Backend]) -> None:
-    """Have the backends that stand for a `fallback_url` follow the rules."""
-    fallbacks = [backend for backend in backends if isinstance(backend, FallbackBackend)]
+    """Have the backends that read the rules follow them."""
+    followers = [backend for backend in backends if isinstance(backend, RulesFollower)]
 
     def prepare(rules: Rules) -> Callable[[], None]:
         try:
-            return follow(fallbacks, rules)
+            adopts = [backend.prepare(rules) for backend in followers]
         except WorkerError as error:
             raise UsageError(str(error)) from error
 
+        def adopt() -> None:
+            for each in adopts:
+                each()
+
+        return adopt
+
+    prepare(process.rules)()
     process.on_rules.append(prepare)
 
 

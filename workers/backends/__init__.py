@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -10,6 +10,7 @@ import msgspec
 
 from schemas.cards import Card
 from schemas.messages import Failure
+from schemas.rules import Rules
 
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
@@ -80,6 +81,18 @@ class RemoteBackend(Backend, Protocol):
 
     def infer_calls(self, rows: Sequence[Row], calls: Sequence[Call]) -> list[Answer]:
         """As `infer`, with one call a row."""
+
+
+@runtime_checkable
+class RulesFollower(Protocol):
+    """A backend that reads the rules."""
+
+    def prepare(self, rules: Rules) -> Callable[[], None]:
+        """Look at new rules; what is given makes the backend follow them, once everybody agrees.
+
+        Raises:
+            WorkerError: rules that it cannot follow.
+        """
 
 
 def kin_of(row: Row) -> Hashable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container
 from typing import NamedTuple
 
 from schemas.cards import Card
@@ -11,7 +11,6 @@ from schemas.messages import Side
 from schemas.rules import Rules, TaskRule
 from schemas.rules_structs import Price
 from workers.backends.http import HttpBackend
-from workers.errors import AppError
 
 log = logging.getLogger(__name__)
 
@@ -27,38 +26,44 @@ class Endpoint(NamedTuple):
 
 
 class FallbackBackend(HttpBackend):
-    """An HTTP backend that rules made, and may point elsewhere."""
+    """An HTTP backend that rules made; it goes where they point."""
+
+    def prepare(self, rules: Rules) -> Callable[[], None]:
+        """What makes it follow `rules`.
+
+        Raises:
+            LoadError: as `fallbacks_of`.
+        """
+        capability = self.card.capability
+        card, url = endpoints_of(rules).get(capability, (self.card, None))
+        if url is not None:
+            HttpBackend(card, url)
+
+        def adopt() -> None:
+            if url is None:
+                log.warning("the rules name no fallback_url for cloud/%s any more", capability)
+            self.point(card, url)
+
+        return adopt
 
 
 def endpoints_of(rules: Rules) -> dict[str, Endpoint]:
     """By capability: each step that may run in the cloud of a task with `fallback_url`.
 
-    Raises:
-        AppError: two tasks of one capability name different URLs.
+    That a capability has one URL alone is checked where the rules are read.
     """
-    found: dict[str, Endpoint] = {}
-    owners: dict[str, str] = {}
-    for name, task in rules.tasks.items():
-        if task.fallback_url is None:
-            continue
-        for step in task.steps:
-            if step.side == "local":
-                continue
-            made = Endpoint(_card(step.capability, task, rules), task.fallback_url)
-            known = found.setdefault(step.capability, made)
-            owner = owners.setdefault(step.capability, name)
-            if known.url != made.url:
-                raise AppError(
-                    f"tasks {owner!r} and {name!r} give cloud/{step.capability} two fallback_urls; keep one"
-                )
-    return found
+    return {
+        step.capability: Endpoint(_card(step.capability, task, rules), task.fallback_url)
+        for task in rules.tasks.values()
+        for step in task.steps
+        if task.fallback_url is not None and step.side != "local"
+    }
 
 
 def fallbacks_of(rules: Rules, taken: Container[tuple[Side, str]] = ()) -> list[FallbackBackend]:
     """A backend for each of `endpoints_of`, but for those that are `taken` by an app.
 
     Raises:
-        AppError: as `endpoints_of`.
         LoadError: a URL that is none.
     """
     return [
@@ -66,29 +71,6 @@ def fallbacks_of(rules: Rules, taken: Container[tuple[Side, str]] = ()) -> list[
         for capability, endpoint in endpoints_of(rules).items()
         if ("cloud", capability) not in taken
     ]
-
-
-def follow(backends: Sequence[FallbackBackend], rules: Rules) -> Callable[[], None]:
-    """Checks new rules; what is given makes the backends follow them.
-
-    Raises:
-        AppError, LoadError: as `fallbacks_of`.
-    """
-    endpoints = endpoints_of(rules)
-    for endpoint in endpoints.values():
-        HttpBackend(endpoint.card, endpoint.url)
-
-    def adopt() -> None:
-        for backend in backends:
-            capability = backend.card.capability
-            endpoint = endpoints.get(capability)
-            if endpoint is None:
-                log.warning("the rules name no fallback_url for cloud/%s any more", capability)
-                backend.point(backend.card, None)
-            else:
-                backend.point(endpoint.card, endpoint.url)
-
-    return adopt
 
 
 def _card(capability: str, task: TaskRule, rules: Rules) -> Card:

@@ -52,11 +52,13 @@ def capability(
     input_schema: dict[str, Any] | None = None,
     output_schema: dict[str, Any] | None = None,
     description: str | None = None,
+    cacheable: bool = False,
 ) -> Callable[[F], F]:
     """Offer a function as the capability `local/text/tokenize` or `cloud/...`. The function stays as it is.
 
     `cost` a call, in the prices' currency; `max_cost` a call's upper bound (None: `cost`, where tokens cost
-    nothing). May be given several times, once for each side.
+    nothing). `cacheable`: equal inputs and params give equal outputs. May be given several times, once for
+    each side.
 
     Raises:
         LoadError: a name that makes no topic, or limits that make no sense.
@@ -89,6 +91,7 @@ def capability(
             max_batch=max_batch,
             max_wait_ms=max_wait_ms,
             description=description or (inspect.getdoc(function) or "").partition("\n")[0],
+            cacheable=cacheable,
         )
         setattr(function, MARK, (*getattr(function, MARK, ()), (card, batch)))
         return function

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from schemas.rules import Rules, parse_rules
-from workers.backends.fallback import BATCH, endpoints_of, fallbacks_of, follow
+from workers.backends.fallback import BATCH, endpoints_of, fallbacks_of
 from workers.catalogue import backends_for
-from workers.errors import AppError, LoadError, UnknownCapability
+from workers.errors import LoadError, UnknownCapability
 
 CAPTION = "https://cloud-api.example.com/vision/caption"
 ORIGINAL = {
@@ -57,14 +57,6 @@ def test_what_an_app_offers_needs_none() -> None:
     assert len(fallbacks_of(rules(), {("local", "image_captioning")})) == 1
 
 
-def test_two_urls_of_one_capability_are_refused() -> None:
-    one = {"capability": "vision/caption", "fallback_url": CAPTION}
-    other = {"capability": "vision/caption", "fallback_url": CAPTION + "/2"}
-    with pytest.raises(AppError, match=r"'a' and 'b' give cloud/vision/caption two"):
-        fallbacks_of(rules({"tasks": {"a": one, "b": other}}))
-    assert len(fallbacks_of(rules({"tasks": {"a": one, "b": one}}))) == 1
-
-
 def test_a_worker_serves_them_beside_its_apps_or_alone() -> None:
     def named(side: Any, names: Any = None) -> list[str]:
         return [b.card.capability for b in backends_for(side, (), names, lambda _: fallbacks_of(rules()))]
@@ -77,11 +69,11 @@ def test_a_worker_serves_them_beside_its_apps_or_alone() -> None:
 def test_they_follow_the_rules_once_all_agree() -> None:
     (backend,) = fallbacks_of(rules())
     new = {"image_captioning": {"fallback_url": "https://other.example.com/", "cloud_batch_size": 2}}
-    adopt = follow([backend], rules(new))
+    adopt = backend.prepare(rules(new))
     assert backend.card.max_batch == BATCH, "nothing changes before everyone agrees"
     adopt()
     assert backend.card.max_batch == 2
     with pytest.raises(LoadError):
-        follow([backend], rules({"image_captioning": {"fallback_url": "https://host:99999/"}}))
-    follow([backend], rules({}))()
+        backend.prepare(rules({"image_captioning": {"fallback_url": "https://\u00b7\u00b7/"}}))
+    backend.prepare(rules({}))()
     assert backend.card.max_batch == 2

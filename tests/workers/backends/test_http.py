@@ -233,7 +233,9 @@ async def test_it_follows_a_new_url(server: Endpoint) -> None:
     assert [call.path for call in server.calls] == ["/new"]
 
 
-@pytest.mark.parametrize("url", ["ftp://example.com", "/vision", "http://", "http://secret:99999", "http://secret:x"])
+@pytest.mark.parametrize(
+    "url", ["ftp://example.com", "/vision", "http://", "http://secret:99999", "http://secret:x"]
+)
 def test_no_url(url: str) -> None:
     with pytest.raises(LoadError, match="https://HOST/PATH") as caught:
         HttpBackend(FREE, url)
