@@ -41,7 +41,9 @@ INFERENCE_S = Histogram(
 BATCH_ROWS = Histogram(
     "edgeway_batch_rows", "Rows per model call", ["capability"], buckets=(1, 2, 4, 8, 16, 32, 64, 128)
 )
-BREAKER = Gauge("edgeway_breaker_open", "1 where a capability's breaker is open", ["capability", "side"])
+BREAKER = Gauge(
+    "edgeway_breaker_open", "A capability's breaker: 0 closed, 1 half open, 2 open", ["capability", "side"]
+)
 
 BUDGET_SPENT = Gauge("edgeway_budget_spent", "Spent today, as this process saw it last", ["tenant"])
 BUDGET_RESERVED = Gauge(

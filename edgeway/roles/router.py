@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
+from edgeway.roles.caches import cache_for
+from edgeway.roles.planning import planner_of
 from edgeway.roles.process import Process
+from schemas.rules import Rules
 from schemas.topics import CAPABILITIES, REQUESTS
 from streams.delivery import Record, Unavailable
 from streams.delivery.drivers.aiokafka_reader import Tail
@@ -19,11 +23,22 @@ gone."""
 
 
 def add_router(process: Process) -> Registry:
-    """Add the role to `process`; the registry that it follows."""
+    """Add the role to `process`; the registry that it follows.
+
+    Raises:
+        UsageError: the rules name a decomposer, predictor or detector that does not load.
+    """
     registry = Registry()
     seen = seen_store(process.settings.redis)
-    router = Router(process.rules, registry, process.clock, seen=seen)
+    planner, cache = planner_of(process.rules), cache_for(process)
+    router = Router(planner, registry, process.clock, seen=seen, cache=cache)
     process.add_inlet(router, [REQUESTS], "router")
+
+    def prepare(rules: Rules) -> Callable[[], None]:
+        other = planner_of(rules)
+        return lambda: router.adopt(other)
+
+    process.on_rules.append(prepare)
 
     def take(record: Record) -> None:
         observe_records(registry, [record])
@@ -34,6 +49,8 @@ def add_router(process: Process) -> Registry:
     since = process.clock.now() - LOOK_BACK_MS
     follower = _Follower(process, Tail(process.options, CAPABILITIES, since, take, reached))
     process.before.append(follower.start)
+    if cache is not None:
+        process.host.add_task("answers of equal requests", router.follow)
     if isinstance(seen, RedisSeenStore):
         process.before.append(seen.look)
     process.after += [follower.stop, seen.close]

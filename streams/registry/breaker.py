@@ -19,12 +19,17 @@ class Breaker:
     """Closed, open or half open; time is an argument, in ms.
 
     It opens when at least MIN_CALLS calls were served and their p90 is above `slow_ms` or their error ratio
-    above FAILING_RATIO. After OPEN_MS it is half open: TRIALS calls may pass every OPEN_MS, until the
-    figures are good (it closes), or bad with new calls in them (it opens again). A side without a beat is
-    not in the view at all, and so needs no breaker.
+    above FAILING_RATIO. After OPEN_MS it is half open: TRIALS calls a worker may pass. It closes once calls
+    were served since then and the figures are good; it opens again once all trials were served and they are
+    bad.
+
+    Trials are counted twice, because not every plan that may call the target does so, and the aggregator
+    calls without asking: what the router lets through uses one up, and each beat sets how many are left by
+    what was served since and what waits. A side without a beat is not in the view at all, and so needs no
+    breaker.
     """
 
-    __slots__ = ("_cause", "_left", "_served", "_until", "slow_ms")
+    __slots__ = ("_cause", "_left", "_served", "_until", "_workers", "slow_ms")
 
     def __init__(self, slow_ms: float = SLOW_MS) -> None:
         self.slow_ms = slow_ms
@@ -32,22 +37,21 @@ class Breaker:
         self._until = 0
         self._left = -1  # trials left; below zero while it is not half open
         self._served = 0
+        self._workers = 1
 
     def observe(self, figures: Figures, now: int) -> None:
         """Learn from the figures as they are at `now`."""
-        self._advance(now)
+        self._workers = figures.workers
         bad = self._judge(figures)
         if self._cause is None:
             if bad is not None:
                 self._open(bad, figures, now)
         elif self._is_half_open():
-            if bad is None:
-                self._cause, self._left = None, -1
-            elif figures.served != self._served:
-                self._open(bad, figures, now)
+            self._weigh(bad, figures, now)
         else:
             # Calls sent before it opened are still being counted; only those after may speak.
             self._served = figures.served
+        self._advance(now)
 
     def gate(self, now: int) -> Gate:
         """What may pass at `now`."""
@@ -64,15 +68,30 @@ class Breaker:
 
     def next_change(self) -> int | None:
         """When the gate changes by time alone, None where it does not."""
-        return None if self._cause is None else self._until
+        return None if self._cause is None or self._is_half_open() else self._until
+
+    def _weigh(self, bad: Cause | None, figures: Figures, now: int) -> None:
+        """Half open: close, open again, or let more through."""
+        if figures.served < self._served:
+            self._served = 0  # a worker was restarted and counts anew
+        served = figures.served - self._served
+        if served and bad is None:
+            self._cause, self._left = None, -1
+        elif bad is not None and served >= self._trials:
+            self._open(bad, figures, now)
+        else:
+            self._left = max(0, self._trials - served - figures.queue)
+
+    @property
+    def _trials(self) -> int:
+        return TRIALS * self._workers
 
     def _is_half_open(self) -> bool:
         return self._left >= 0
 
     def _advance(self, now: int) -> None:
-        if self._cause is not None and now >= self._until:
-            self._left = TRIALS
-            self._until = now + OPEN_MS
+        if self._cause is not None and not self._is_half_open() and now >= self._until:
+            self._left = self._trials
 
     def _open(self, cause: Cause, figures: Figures, now: int) -> None:
         self._cause = cause

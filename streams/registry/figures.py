@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 
@@ -22,8 +22,10 @@ class Figures(msgspec.Struct, frozen=True):
     """One capability on one side.
 
     `queue` counts what waits and what runs, over all workers. Times are ms and, with `error_ratio`, means
-    weighted by the calls served. Of the cards the cautious reading counts: `calibrated` where all are, the
-    highest price and cost bound (`max_cost` None: no bound known), the smallest `max_batch`.
+    weighted by the calls served. Of the cards the cautious reading counts: `calibrated` and `cacheable` where
+    all are, the highest price and cost bound (`max_cost` None: no bound known), the smallest `max_batch`, an
+    `input_schema` that fits all. `max_qps` is that of all workers together, None where one has no limit;
+    `versions` are those of the cards, sorted.
     """
 
     workers: int
@@ -36,6 +38,11 @@ class Figures(msgspec.Struct, frozen=True):
     cost_per_call: float = 0.0
     max_cost: float | None = None
     max_batch: int = 1
+    cost_per_token: float = 0.0
+    max_qps: float | None = None
+    input_schema: dict[str, Any] = {}
+    versions: tuple[str, ...] = ()
+    cacheable: bool = False
 
     def wait_ms(self) -> float | None:
         """Time until a call sent now would start, None where nothing is measured.
@@ -53,17 +60,20 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A capability on one side as the router may use it."""
+    """A capability on one side as the router may use it; `throttled` where it has had its `max_qps` for
+    now."""
 
     figures: Figures
     gate: Gate = "closed"
+    throttled: bool = False
 
 
 class View(msgspec.Struct, frozen=True):
-    """A snapshot: what is not in `targets` is not alive. `trials` says whether any target is half open."""
+    """A snapshot: what is not in `targets` is not alive. `counted` are the targets whose calls the registry
+    must be told of (`Registry.admit`): half open, or with a `max_qps`."""
 
     targets: Mapping[Key, Target] = {}
-    trials: bool = False
+    counted: frozenset[Key] = frozenset()
 
     def at(self, side: Side, capability: str) -> Target | None:
         return self.targets.get((side, capability))
@@ -88,7 +98,24 @@ def aggregate(offers: Iterable[Offer]) -> Figures:
         cost_per_call=max(card.cost_per_call for card in cards),
         max_cost=max(known) if len(known) == len(bounds) else None,
         max_batch=max(1, min(card.max_batch for card in cards)),
+        cost_per_token=max(card.cost_per_token for card in cards),
+        max_qps=_sum([card.max_qps for card in cards]),
+        input_schema=_schema([card.input_schema for card in cards]),
+        versions=tuple(sorted({card.version for card in cards})),
+        cacheable=all(card.cacheable for card in cards),
     )
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _schema(schemas: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One schema that holds where all do: while versions change, any worker may get the call."""
+    first = schemas[0]
+    differing = [first, *(schema for schema in schemas[1:] if schema != first)]
+    return first if len(differing) == 1 else {"allOf": differing}
 
 
 def _mean(values: list[float | None], weights: list[int]) -> float | None:

@@ -9,6 +9,7 @@ from schemas.messages import Side
 from schemas.rules import Rules
 from streams.registry.breaker import SLOW_MS, Breaker
 from streams.registry.figures import Figures, Key, Target, View, aggregate
+from streams.registry.pace import Pace
 
 BEAT_MS = 2_000
 GONE_MS = 3 * BEAT_MS
@@ -21,7 +22,8 @@ def slow_limits(rules: Rules) -> dict[str, int]:
     for task in rules.tasks.values():
         for step in task.steps:
             if step.slow_ms is not None:
-                limits[step.capability] = max(step.slow_ms, limits.get(step.capability, 0))
+                for capability in (step.capability, *step.alternatives):
+                    limits[capability] = max(step.slow_ms, limits.get(capability, 0))
     return limits
 
 
@@ -46,6 +48,7 @@ class Registry:
         self._slow_ms = dict(slow_ms or {})
         self._workers: dict[str, _Worker] = {}
         self._breakers: dict[Key, Breaker] = {}
+        self._paces: dict[Key, Pace] = {}
         self._horizon = 0
         self._view: View | None = None
         self._fresh_until = 0
@@ -94,12 +97,19 @@ class Registry:
         known = [(seen, worker, offer) for seen, worker, offer in self._offers(key, self._reference(now))]
         return max(known, key=lambda entry: entry[:2])[2].card if known else None
 
-    def admit(self, side: Side, capability: str, now: int) -> None:
-        """A call goes to this target at `now`; half open, it uses up a trial."""
-        breaker = self._breakers.get((side, capability))
-        if breaker is not None:
+    def admit(self, side: Side, capability: str, now: int, *, sent: bool = True) -> None:
+        """A call goes to this target at `now`, or may go later (not `sent`): it uses up a trial where that
+        is half open, and if sent one call of its `max_qps`."""
+        key: Key = (side, capability)
+        breaker, pace = self._breakers.get(key), self._paces.get(key)
+        if breaker is not None and breaker.gate(now) == "half_open":
             breaker.admit(now)
-            self._view = None
+            if breaker.gate(now) != "half_open":
+                self._view = None
+        if pace is not None and sent:
+            pace.take(now)
+            if not pace.has_room(now):
+                self._view = None
 
     def limit(self, slow_ms: Mapping[str, int]) -> None:
         """New `slow_ms` by capability, as the rules change."""
@@ -114,15 +124,21 @@ class Registry:
         self._forget(reference)
         keys = {key for worker in self._workers.values() for key in worker.offers}
         targets: dict[Key, Target] = {}
+        counted: set[Key] = set()
         changes = [worker.seen + GONE_MS + 1 for worker in self._workers.values() if worker.offers]
         for key in sorted(keys):
             breaker = self._breaker(key)
-            targets[key] = Target(figures=self._figures(key, reference), gate=breaker.gate(now))
+            figures = self._figures(key, reference)
+            pace = self._pace(key, figures.max_qps)
+            gate, room = breaker.gate(now), pace is None or pace.has_room(now)
+            targets[key] = Target(figures=figures, gate=gate, throttled=not room)
+            if gate == "half_open" or pace is not None:
+                counted.add(key)
             change = breaker.next_change()
-            if change is not None:
-                changes.append(change)
+            more = None if pace is None else pace.next_room(now)
+            changes += [at for at in (change, more) if at is not None]
         self._fresh_until = min(changes, default=now + BEAT_MS)
-        return View(targets=targets, trials=any(target.gate == "half_open" for target in targets.values()))
+        return View(targets=targets, counted=frozenset(counted))
 
     def _forget(self, reference: int) -> None:
         gone = [name for name, worker in self._workers.items() if reference - worker.seen > GONE_MS]
@@ -131,6 +147,7 @@ class Registry:
         if gone:
             kept = {key for worker in self._workers.values() for key in worker.offers}
             self._breakers = {key: breaker for key, breaker in self._breakers.items() if key in kept}
+            self._paces = {key: pace for key, pace in self._paces.items() if key in kept}
 
     def _figures(self, key: Key, reference: int) -> Figures:
         return aggregate(offer for _, _, offer in self._offers(key, reference))
@@ -146,3 +163,13 @@ class Registry:
         if breaker is None:
             breaker = self._breakers[key] = Breaker(self._slow_ms.get(key[1], SLOW_MS))
         return breaker
+
+    def _pace(self, key: Key, max_qps: float | None) -> Pace | None:
+        if max_qps is None:
+            self._paces.pop(key, None)
+            return None
+        pace = self._paces.get(key)
+        if pace is None:
+            pace = self._paces[key] = Pace(max_qps)
+        pace.rate = max_qps
+        return pace

@@ -2,97 +2,118 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Sequence
 
-from schemas import ids
 from schemas.errors import Malformed, SchemaError
-from schemas.messages import Failure, RequestInfo, Verdict
-from schemas.rules import Rules
+from schemas.messages import Failure, RequestInfo
 from streams import metrics
+from streams.budget.ports import Budget
+from streams.cache import Cache, Flights, Landed, Landing
 from streams.delivery import Batch, Clock, Lane, Output, Record
-from streams.privacy.verdict import Judge, declared, verdict_of
-from streams.registry import Registry, View, slow_limits
-from streams.router.admission import Admitted, admit, info_of, info_of_unreadable
-from streams.router.constraints import CONSTRAINTS, Constraint
-from streams.router.decompose import Lexicon
-from streams.router.outputs import outputs_of, plan_record
-from streams.router.plan import Ask, Planned, plan, refusal
-from streams.router.repeats import Standing, standings
+from streams.privacy.verdict import verdict_of
+from streams.registry import Gate, Registry, View, slow_limits
+from streams.router.admission import admit, info_of, info_of_unreadable
+from streams.router.outputs import plan_record
+from streams.router.plan import refusal
+from streams.router.planner import Planner
+from streams.router.repeats import standings
+from streams.router.rim import Purses, Shelf
+from streams.router.round import Item, Round
 from streams.stores import SeenStore
 
 log = logging.getLogger(__name__)
 
-_BREATH = 64
-"""After so many requests the loop gets a turn: heartbeats to Kafka must not wait for a large batch."""
 _UNREADABLE = frozenset(("malformed", "unsupported_version", "too_large"))
-_NO_STORE = Failure(
-    code="object_missing",
-    message="the request's inputs are in an object store and none is configured; send them in the record",
-)
-_OVERDUE = Failure(
-    code="deadline_exceeded", message="the deadline had passed when the request was read; send it again"
-)
+_GATES: dict[Gate, int] = {"closed": 0, "half_open": 1, "slow": 2, "failing": 2}
 
 
 class Router:
     """An Agent for `requests`.
 
     `registry` is fed by the host; `seen` remembers ids between routers (None: only the aggregator notices
-    repeats); `judge` gives the privacy verdict; `constraints` are asked for every step.
+    repeats); `budget` is asked before what costs is published (None: the rules have none); `cache` holds
+    answers (None: nothing is kept). With a cache the host runs `follow` as a task of its own.
     """
 
     def __init__(
         self,
-        rules: Rules,
+        planner: Planner,
         registry: Registry,
         clock: Clock,
         *,
         seen: SeenStore | None = None,
-        judge: Judge = declared,
-        constraints: Sequence[Constraint] = CONSTRAINTS,
+        budget: Budget | None = None,
+        cache: Cache | None = None,
     ) -> None:
         self._registry = registry
         self._clock = clock
         self._seen = seen
-        self._judge = judge
-        self._constraints = tuple(constraints)
+        self._purses: Purses | None = None
+        self._shelf: Shelf[Item] | None = None
+        self._landing: Landing[Item] | None = None
+        if cache is not None:
+            flights = Flights[Item]()
+            self._shelf = Shelf(cache, flights)
+            self._landing = Landing(cache, flights, clock, self._resume)
         self._shown: View | None = None
-        self.adopt(rules)
+        self.adopt(planner)
+        self.fund(budget)
 
-    def adopt(self, rules: Rules) -> None:
-        """Plan by these rules from the next request on."""
-        self._rules = rules
-        self._lexicon = Lexicon(rules)
-        self._registry.limit(slow_limits(rules))
+    def adopt(self, planner: Planner) -> None:
+        """Plan by this planner from the next batch on: no plan mixes two versions of the rules."""
+        self._planner = planner
+        self._registry.limit(slow_limits(planner.rules))
+
+    def fund(self, budget: Budget | None) -> None:
+        """Ask this budget from the next batch on."""
+        if budget is None:
+            self._purses = None
+        elif self._purses is None or self._purses.budget is not budget:
+            self._purses = Purses(budget)
+
+    async def follow(self) -> None:
+        """Look after the requests that wait for the answer to an equal one, until cancelled."""
+        if self._landing is not None:
+            await self._landing.run()
 
     async def handle(self, batch: Batch) -> None:
         """Plan every request of `batch`; what cannot be read is failed alone. One settle for all others."""
-        admitted: list[Admitted] = []
-        offsets: list[int] = []
+        items: list[Item] = []
         broken: list[tuple[Record, Failure]] = []
         for record in batch.records:
             try:
-                admitted.append(admit(record))
-                offsets.append(record.offset)
+                items.append(Item(admit(record), record, batch.lane))
             except Malformed as error:
                 broken.append((record, Failure(code=error.code, message=str(error))))
-        outputs = await self._plan_all(admitted)
+        for item, how in zip(
+            items, await standings(self._seen, [item.admitted for item in items]), strict=True
+        ):
+            item.standing = how
+        round_ = await self._round()
+        try:
+            await round_.find(items)
+            await round_.look_up(items)
+            outputs = await self._written(round_, items)
+        except BaseException:
+            await self._resume(self._let_go(round_, items, failed=True))
+            raise
         # Nothing is settled before all is planned: after an exception the runner brings the batch again.
         for record, failure in broken:
             batch.lane.fail(record, failure)
             metrics.REQUESTS.labels(failure.code).inc()
+        offsets = [item.record.offset for item in items if not item.waits]
         if offsets:
             batch.lane.settle(offsets, outputs)
+        self._wait([item for item in items if item.waits])
+        await self._resume(self._let_go(round_, items))
 
     def refuse(self, record: Record, failure: Failure) -> Sequence[Output]:
         """An error answer on `joins` where the record names an id; nothing where it does not."""
         try:
-            return (
-                plan_record(refusal(self._info_of_failed(record, failure), failure, self._rules.version)),
-            )
+            info = self._info_of_failed(record, failure)
+            return (plan_record(refusal(info, failure, self._planner.rules.version)),)
         except SchemaError as error:
             log.warning(
                 "%s/%d offset %d gets no answer: %s", record.topic, record.partition, record.offset, error
@@ -100,86 +121,93 @@ class Router:
             return ()
 
     def assigned(self, lane: Lane) -> None:
-        """Nothing is kept per lane."""
+        """Nothing is kept per lane before requests come."""
 
     def revoked(self, lane: Lane) -> None:
-        """Nothing is kept per lane."""
+        """Whoever owns the partition next reads again what waits here."""
+        if self._shelf is not None:
+            self._shelf.flights.drop(lambda item: item.lane is lane)
 
-    async def _plan_all(self, batch: Sequence[Admitted]) -> list[Output]:
-        outputs: list[Output] = []
-        outcomes: Counter[str] = Counter()
-        routes: Counter[tuple[str, str]] = Counter()
-        standing = await standings(self._seen, batch)
+    async def _round(self) -> Round:
         now = self._clock.now()
-        view = self._registry.view(now)
-        self._show(view)
-        for count, (admitted, how) in enumerate(zip(batch, standing, strict=True), start=1):
-            if how == "repeat":
-                outcomes["repeat"] += 1
-                continue
-            planned = self._plan(admitted, how, view, now)
-            planned, records = self._written(planned)
-            outputs += records
-            answer = planned.plan.answer
-            outcomes["planned" if answer is None or answer.error is None else answer.error.code] += 1
-            for decision in planned.plan.decisions:
-                routes[decision.side or "none", decision.rule] += 1
-            if view.trials and planned.first:
-                view = self._admit_trials(planned, view, now)
-            if count % _BREATH == 0:
-                await asyncio.sleep(0)
-        _count(outcomes, routes)
+        if self._purses is not None:
+            await self._purses.look(now)
+        self._show(self._registry.view(now))
+        return Round(self._planner, self._registry, now, self._purses, self._shelf)
+
+    async def _written(self, round_: Round, items: Sequence[Item]) -> list[Output]:
+        await round_.examine(items)
+        await round_.plan(items)
+        await round_.keep(items)
+        await round_.reserve(items)
+        outputs: list[Output] = []
+        for item in items:
+            if item.planned is not None:
+                item.outputs = round_.outputs(item)
+                outputs += item.outputs
+        await round_.close()
+        _count(items)
         return outputs
 
-    def _plan(self, admitted: Admitted, how: Standing, view: View, now: int) -> Planned:
-        request = admitted.request
-        verdict = verdict_of(request, self._judge)
-        if how == "conflict":
-            return self._conflict(admitted, verdict)
-        found = self._lexicon.find(request)
-        if isinstance(found, Failure):
-            return self._refused(info_of(admitted, verdict, request.task, None), found)
-        info = info_of(admitted, verdict, found.name, found.rule.deadline_ms)
-        if info.deadline <= now:
-            return self._refused(info, _OVERDUE)
-        if request.claim is not None:
-            return self._refused(info, _NO_STORE)
-        ask = Ask(request=request, info=info, task=found, rules=self._rules.version, now=now)
-        return plan(ask, view, self._constraints)
+    def _let_go(self, round_: Round, items: Sequence[Item], failed: bool = False) -> list[Landed[Item]]:
+        """Those who wait for an item of this round that left no answer to wait for."""
+        if self._shelf is None:
+            return []
+        flights = self._shelf.flights
+        if failed:
+            # The runner brings these again.
+            mine = {id(item) for item in items}
+            flights.drop(lambda item: id(item) in mine)
+        sent = set() if failed else {item.planned.plan.cache for item in items if item.planned is not None}
+        return [one for key in round_.led if key not in sent for one in flights.abandon(key)]
 
-    def _conflict(self, admitted: Admitted, verdict: Verdict) -> Planned:
-        as_id = ids.conflicting(admitted.id, admitted.digest)
-        failure = Failure(
-            code="id_conflict",
-            message="this id was used before with other content, whose answer stands; choose a new id",
-        )
-        return self._refused(info_of(admitted, verdict, admitted.request.task, None, as_id), failure)
+    def _wait(self, items: Sequence[Item]) -> None:
+        for item in items:
+            item.lane.absorb(item.record.offset)
+        if items and self._landing is not None:
+            metrics.REQUESTS.labels("shared").inc(len(items))
+            self._landing.wake()
 
-    def _refused(self, info: RequestInfo, failure: Failure) -> Planned:
-        return Planned(refusal(info, failure, self._rules.version), ())
-
-    def _written(self, planned: Planned) -> tuple[Planned, list[Output]]:
-        """The records of a plan; where one does not fit or has no topic, that of the refusal that says so."""
+    async def _resume(self, landed: Sequence[Landed[Item]]) -> None:
+        """Answer those that wait no longer from what they waited for, or plan them now."""
+        if not landed:
+            return
         try:
-            return planned, outputs_of(planned)
-        except SchemaError as error:
-            refused = self._refused(planned.plan.request, Failure(code=error.code, message=str(error)))
-            return refused, outputs_of(refused)
+            await self._answer(landed)
+        except Exception:
+            log.exception("requests that waited for an equal one failed; trying them one by one")
+            for one in landed:
+                await self._alone(one)
 
-    def _admit_trials(self, planned: Planned, view: View, now: int) -> View:
-        """Count the calls to half-open targets, so that only a few pass."""
-        for side, subtask in planned.first:
-            target = view.at(side, subtask.capability)
-            if target is not None and target.gate == "half_open":
-                self._registry.admit(side, subtask.capability, now)
-        return self._registry.view(now)
+    async def _alone(self, one: Landed[Item]) -> None:
+        try:
+            await self._answer([one])
+        except Exception as error:
+            log.exception("a request that waited for an equal one failed for good")
+            failure = Failure(code="handler_error", message=f"the handler failed: {type(error).__name__}")
+            one.waiter.lane.fail(one.waiter.record, failure)
+
+    async def _answer(self, landed: Sequence[Landed[Item]]) -> None:
+        round_ = await self._round()
+        items = [one.waiter for one in landed if one.waiter.lane.alive]
+        # The rules may have changed since.
+        await round_.find(items)
+        for one in landed:
+            round_.land(one.waiter, one.entry)
+        await self._written(round_, items)
+        for item in items:
+            item.lane.settle((item.record.offset,), item.outputs)
 
     def _show(self, view: View) -> None:
         """The breakers as metrics, when they may have changed."""
-        if view is not self._shown:
-            self._shown = view
-            for (side, capability), target in view.targets.items():
-                metrics.BREAKER.labels(capability, side).set(target.gate != "closed")
+        if view is self._shown:
+            return
+        shown = {} if self._shown is None else self._shown.targets
+        self._shown = view
+        for (side, capability), target in view.targets.items():
+            metrics.BREAKER.labels(capability, side).set(_GATES[target.gate])
+        for side, capability in shown.keys() - view.targets.keys():
+            metrics.BREAKER.remove(capability, side)
 
     def _info_of_failed(self, record: Record, failure: Failure) -> RequestInfo:
         if failure.code not in _UNREADABLE:
@@ -188,7 +216,21 @@ class Router:
         return info_of_unreadable(record)
 
 
-def _count(outcomes: Counter[str], routes: Counter[tuple[str, str]]) -> None:
+def _count(items: Sequence[Item]) -> None:
+    outcomes: Counter[str] = Counter()
+    routes: Counter[tuple[str, str]] = Counter()
+    for item in items:
+        if item.planned is None:
+            outcomes["repeat"] += not item.waits
+            continue
+        answer = item.planned.plan.answer
+        if answer is None or answer.error is None:
+            outcomes["planned" if answer is None else "cached"] += 1
+        else:
+            outcomes[answer.error.code] += 1
+        if answer is None or answer.error is not None:
+            for decision in item.planned.plan.decisions:
+                routes[decision.side or "none", decision.rule] += 1
     for outcome, count in outcomes.items():
         metrics.REQUESTS.labels(outcome).inc(count)
     for (side, rule), count in routes.items():

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
 from schemas.messages import Side, Verdict
 from schemas.rules import TaskRule
 from streams.registry.figures import Target
+from streams.router.shapes import shape_of
 from streams.router.tokens import tokens_of
 
 SIDES: tuple[Side, Side] = ("local", "cloud")
 
+Purse = Literal["open", "spent", "away"]
+"""What the budget said for a request: it has enough, it has not, or nobody knows."""
+
 
 class Case(msgspec.Struct, frozen=True):
-    """One step of one request, as constraints and score see it.
+    """One step of one request on one capability, as constraints and score see it.
 
-    `left_ms` is the time to the deadline, `inputs` what is known of the step's inputs, `max_tokens` the
-    longest input that stays local; `local` and `cloud` are its live targets, None where nobody offers it.
+    `left_ms` is the time to the deadline, `inputs` what is known of the step's inputs, `later` the names
+    that come with earlier steps' outputs, `max_tokens` the longest input that stays local, `latency_ms` the
+    p90 that a side must keep; `local` and `cloud` are its live targets, None where nobody offers it, and
+    `local_bound` and `cloud_bound` the most that a call costs there, None where nobody knows. `left_cost` is
+    what is left of the request's `max_cost`, `left_budget` of the budget, None where nobody says.
+    `foreign`: a decomposer named the capability, and the rules do not.
     """
 
     task: TaskRule
@@ -29,9 +37,32 @@ class Case(msgspec.Struct, frozen=True):
     max_tokens: int | None = None
     local: Target | None = None
     cloud: Target | None = None
+    capability: str = ""
+    params: Mapping[str, Any] = {}
+    later: frozenset[str] = frozenset()
+    latency_ms: int | None = None
+    local_bound: float | None = 0.0
+    cloud_bound: float | None = 0.0
+    left_cost: float | None = None
+    left_budget: float | None = None
+    purse: Purse = "open"
+    foreign: bool = False
 
     def target(self, side: Side) -> Target | None:
         return self.local if side == "local" else self.cloud
+
+    def bound(self, side: Side) -> float | None:
+        return self.local_bound if side == "local" else self.cloud_bound
+
+    @property
+    def most(self) -> float | None:
+        """What a call is measured against: what is left to spend, None where nobody says."""
+        return self.left_cost if self.left_cost is not None else self.left_budget
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no side costs anything."""
+        return self.local_bound == 0.0 and self.cloud_bound == 0.0
 
 
 class Constraint(Protocol):
@@ -58,13 +89,14 @@ class Rule(NamedTuple):
 
 
 def privacy(case: Case) -> Sequence[Side]:
-    """The verdict forbids the cloud; any level but `normal` does, so that a new one fails closed."""
-    return () if case.verdict.level == "normal" else ("cloud",)
+    """The verdict forbids the cloud; any level but `normal` does, so that a new one fails closed. Where
+    everything that was found may be masked, the cloud may have the masked request."""
+    return () if case.verdict.cloud_allowed else ("cloud",)
 
 
 def live(case: Case) -> Sequence[Side]:
     """Nobody offers the capability, and the task does not say that it starts on demand."""
-    if case.task.scale_to_zero or (case.local is not None and case.cloud is not None):
+    if (case.task.scale_to_zero and not case.foreign) or (case.local is not None and case.cloud is not None):
         return ()
     return [side for side in SIDES if case.target(side) is None]
 
@@ -77,6 +109,56 @@ def failing(case: Case) -> Sequence[Side]:
 def slow(case: Case) -> Sequence[Side]:
     """The breaker is open because calls take longer than `slow_ms`."""
     return _gated(case, "slow")
+
+
+def budget(case: Case) -> Sequence[Side]:
+    """The budget has not enough left for what a call may cost, or nobody knows whether it has."""
+    if case.purse == "open" or case.is_free:
+        return ()
+    return [side for side in SIDES if case.bound(side) != 0.0]
+
+
+def max_cost(case: Case) -> Sequence[Side]:
+    """A call may cost more than is left of the request's `max_cost`."""
+    left = case.left_cost
+    if left is None or case.is_free:
+        return ()
+    return [side for side in SIDES if (case.bound(side) or 0.0) > left]
+
+
+def unknown_cost(case: Case) -> Sequence[Side]:
+    """A call costs, and nobody knows how much at most."""
+    if case.is_free:
+        return ()
+    return [side for side in SIDES if case.bound(side) is None]
+
+
+def input_schema(case: Case) -> Sequence[Side]:
+    """The inputs do not fit the card's `input_schema`, as far as they are known."""
+    return [side for side in SIDES if misfit(case, side) is not None]
+
+
+def misfit(case: Case, side: Side) -> str | None:
+    """The name of the input that does not fit `side`, None where all do."""
+    target = case.local if side == "local" else case.cloud
+    if target is None or not target.figures.input_schema:
+        return None
+    return shape_of(target.figures.input_schema).misfit(case.inputs, case.params, case.later)
+
+
+def max_qps(case: Case) -> Sequence[Side]:
+    """The target has had all the calls that it takes in a second."""
+    local = case.local is not None and case.local.throttled
+    cloud = case.cloud is not None and case.cloud.throttled
+    return _closed(local, cloud)
+
+
+def latency(case: Case) -> Sequence[Side]:
+    """The target does not keep the p90 that the step asks for."""
+    most = case.latency_ms
+    if most is None:
+        return ()
+    return _closed(_is_slower(case.local, most), _is_slower(case.cloud, most))
 
 
 def long_input(case: Case) -> Sequence[Side]:
@@ -110,21 +192,49 @@ def deadline(case: Case) -> Sequence[Side]:
 def _gated(case: Case, gate: str) -> Sequence[Side]:
     local = case.local is not None and case.local.gate == gate
     cloud = case.cloud is not None and case.cloud.gate == gate
+    return _closed(local, cloud)
+
+
+def _closed(local: bool, cloud: bool) -> Sequence[Side]:
     if not (local or cloud):
         return ()
     return SIDES if local and cloud else ("local",) if local else ("cloud",)
+
+
+def _is_slower(target: Target | None, most: int) -> bool:
+    return target is not None and target.figures.p90_ms is not None and target.figures.p90_ms > most
 
 
 CONSTRAINTS: tuple[Constraint, ...] = (
     Rule("privacy", privacy),
     Rule("no_live_capability", live),
     Rule("breaker_failing", failing),
+    Rule("unknown_cost", unknown_cost),
+    Rule("max_cost", max_cost),
+    Rule("budget", budget),
     Rule("max_local_tokens", long_input),
+    Rule("input_schema", input_schema),
+    Rule("max_qps", max_qps),
     Rule("backlog", backlog),
     Rule("breaker_slow", slow, gives_way=True),
+    Rule("latency", latency, gives_way=True),
     Rule("deadline", deadline, gives_way=True),
 )
-"""The rules in the order in which they are named; budget and prices are to join them here."""
+"""The rules in the order in which they are named."""
+
+PASSING = frozenset(
+    (
+        "no_live_capability",
+        "breaker_failing",
+        "budget",
+        "max_qps",
+        "backlog",
+        "breaker_slow",
+        "latency",
+        "deadline",
+    )
+)
+"""Those that hold for the moment only, whatever the request says."""
 
 
 class Closed(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from schemas.messages import Failure, Request
 from schemas.phrases import CJK, normal
-from schemas.rules import Rules, TaskRule
+from schemas.rules import Rules, StepRule, TaskRule
 
 MAX_QUERY_CHARS = 10_000
 """Only so much of a query is searched for phrases."""
@@ -19,10 +19,15 @@ _CJK_CHAR = re.compile(f"[{CJK}]")
 
 
 class TaskFound(NamedTuple):
-    """A task of the rules by its name; its steps are `rule.steps`."""
+    """A task of the rules by its name, and the steps of this request: the rules', or a decomposer's.
+
+    `foreign` are capabilities of these steps that the rules do not name: only a live worker vouches for them.
+    """
 
     name: str
     rule: TaskRule
+    steps: tuple[StepRule, ...]
+    foreign: frozenset[str] = frozenset()
 
 
 class _Phrase(NamedTuple):
@@ -49,10 +54,13 @@ class Lexicon:
         """
         if request.task:
             rule = self._tasks.get(request.task)
-            return self._unknown(request.task) if rule is None else TaskFound(request.task, rule)
+            return self._unknown(request.task) if rule is None else TaskFound(request.task, rule, rule.steps)
         if request.query:
             name = self._by_phrase(request.query)
-            return self._unknown(None) if name is None else TaskFound(name, self._tasks[name])
+            if name is None:
+                return self._unknown(None)
+            rule = self._tasks[name]
+            return TaskFound(name, rule, rule.steps)
         return Failure(
             code="invalid_request",
             message="the request names no task; give `task`, or `query` with a phrase of one",

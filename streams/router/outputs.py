@@ -1,28 +1,31 @@
-"""Plans and subtasks into records."""
+"""Plans, subtasks and kept partials into records."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from schemas import codec, headers, ids, topics
-from schemas.messages import Plan, Side, Verdict
+from schemas.messages import Partial, Plan, RequestInfo, Side
 from streams.delivery.records import Cleared, Outgoing, Output
 from streams.privacy.clearance import clear
 from streams.router.plan import Planned, Sent
 
 SOURCE = "edgeway/router"
+_NONE: Mapping[str, Partial] = {}
 
 
-def outputs_of(planned: Planned) -> list[Output]:
-    """The plan's record and its subtasks'.
+def outputs_of(planned: Planned, kept: Mapping[str, Partial] = _NONE) -> list[Output]:
+    """The plan's record and its subtasks'. `kept` are answers from the cache, by the id of the subtask that
+    they make needless.
 
     Raises:
         Malformed: a message that cannot be written; TooLarge where it is more than a record holds.
         UnknownTopic: a capability that makes no topic.
         Forbidden: a cloud subtask under a high verdict. A bug, never a state: the request fails closed.
     """
-    verdict = planned.plan.request.privacy
-    return [plan_record(planned.plan), *[_subtask_record(sent, verdict) for sent in planned.first]]
+    plan = planned.plan
+    return [plan_record(plan), *[_step_record(sent, plan.request, kept) for sent in planned.first]]
 
 
 def plan_record(plan: Plan) -> Outgoing:
@@ -36,7 +39,12 @@ def plan_record(plan: Plan) -> Outgoing:
     )
 
 
-def _subtask_record(sent: Sent, verdict: Verdict) -> Output:
+def _step_record(sent: Sent, info: RequestInfo, kept: Mapping[str, Partial]) -> Output:
+    partial = kept.get(sent.subtask.id) if kept else None
+    return _subtask_record(sent) if partial is None else _partial_record(partial, info)
+
+
+def _subtask_record(sent: Sent) -> Output:
     subtask = sent.subtask
     value = codec.encode(subtask)
     record = Outgoing(
@@ -47,7 +55,18 @@ def _subtask_record(sent: Sent, verdict: Verdict) -> Output:
             "subtask", subtask.id, SOURCE, traceparent=subtask.traceparent, tracestate=subtask.tracestate
         ),
     )
-    return record if sent.side == "local" else Cleared(clear(verdict, value), record)
+    return record if sent.side == "local" else Cleared(clear(sent.verdict, value), record)
+
+
+def _partial_record(partial: Partial, info: RequestInfo) -> Outgoing:
+    return Outgoing(
+        topics.JOINS,
+        ids.scoped(info.tenant, info.id).encode(),
+        codec.encode(partial),
+        headers.build(
+            "partial", partial.subtask, SOURCE, traceparent=info.traceparent, tracestate=info.tracestate
+        ),
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from schemas.messages import Attempt, Decision, Side, Trigger
 from schemas.rules import StepRule
-from streams.router.constraints import SIDES, Case, Closed, Constraint, examine
-from streams.router.score import score
+from streams.router.constraints import PASSING, SIDES, Case, Closed, Constraint, examine
+from streams.router.prices import Prices
+from streams.router.score import Option, score
 
 DEFAULT_THRESHOLD = 0.9
 DEFAULT_SLOW_MS = 500
+EXPECTED = 0.5
+"""A local answer that is accepted with less than this chance is not waited for."""
+
+_WEAK: tuple[Trigger, ...] = ("weak", "failed", "silent")
+_FALLBACK: tuple[Trigger, ...] = ("failed", "silent")
+
+Reasons = dict[str, tuple[str, ...]]
 
 
 class Placed(NamedTuple):
-    """A step's attempts (none where no side is left), the threshold of its `weak` attempt, the decision."""
+    """A step's attempts (none where no side is left), its threshold, the decision.
+
+    `threshold` is the confidence below which the `weak` attempt starts. It is given without such an attempt
+    where the cloud is closed only for the moment: a weak local answer is then one that could have been
+    better.
+    """
 
     attempts: tuple[Attempt, ...]
     threshold: float | None
@@ -24,39 +39,44 @@ class Placed(NamedTuple):
 
 class _Choice(NamedTuple):
     decision: Decision
-    sides: tuple[Side, ...]
+    order: Sequence[Option]
+
+
+class _Open(NamedTuple):
+    """The options that are left, by side and best first; why the other sides are closed; what gave way."""
+
+    sides: dict[Side, list[Option]]
+    reasons: Reasons
+    note: str | None
 
 
 def place(
-    step: StepRule, case: Case, constraints: Iterable[Constraint], max_cost: float | None = None
+    step: StepRule,
+    cases: Sequence[Case],
+    prices: Prices,
+    constraints: Iterable[Constraint],
+    expected: float | None = None,
 ) -> Placed:
-    """Place `step`; `max_cost` is the request's, for the score."""
-    closed = examine(case, constraints)
-    choice = _choose(step, case, closed, max_cost)
-    sides, capability = choice.sides, step.capability
-    if not sides:
-        return Placed((), None, choice.decision)
-    first = Attempt(
-        side=sides[0], triggers=("first",), capability=capability, max_cost=_bound(case, sides[0])
-    )
-    if len(sides) == 1:
-        return Placed((first,), None, choice.decision)
-    threshold = threshold_of(step, case) if sides[0] == "local" else None
-    triggers: tuple[Trigger, ...] = (
-        ("failed", "silent") if threshold is None else ("weak", "failed", "silent")
-    )
-    second = Attempt(side=sides[1], triggers=triggers, capability=capability, max_cost=_bound(case, sides[1]))
-    return Placed((first, second), threshold, choice.decision)
+    """Place `step`. `cases` are that of its capability and those of its alternatives; `expected` is the
+    predicted chance that the local answer will be accepted."""
+    found = _open(step, cases, prices, constraints)
+    if not found.sides:
+        return Placed((), None, _refused(step, found.reasons))
+    choice = _choose(step, cases[0], found, expected)
+    if len(cases) > 1:
+        decision = _with(choice.decision, capability=choice.order[0].capability)
+        choice = _Choice(decision, choice.order)
+    return _placed(step, cases[0], choice)
 
 
-def threshold_of(step: StepRule, case: Case) -> float | None:
+def threshold_of(step: StepRule, local: Option | None) -> float | None:
     """The confidence a local answer must have: the rules', else DEFAULT_THRESHOLD where it is calibrated.
 
     None where neither holds: a confidence that nobody calibrated and no rule trusts decides nothing.
     """
     if step.local_threshold is not None:
         return step.local_threshold
-    return DEFAULT_THRESHOLD if _is_calibrated(case) else None
+    return DEFAULT_THRESHOLD if _is_calibrated(local) else None
 
 
 def slow_ms_of(step: StepRule, attempts: int) -> int | None:
@@ -66,68 +86,157 @@ def slow_ms_of(step: StepRule, attempts: int) -> int | None:
     return DEFAULT_SLOW_MS if attempts > 1 else None
 
 
-def _choose(step: StepRule, case: Case, closed: Closed, max_cost: float | None) -> _Choice:
-    """The decision and the sides in the order in which they are tried."""
-    wanted = step.side
-    candidates: Sequence[Side] = SIDES if wanted == "auto" else (wanted,)
-    reasons, note = closed.reasons, None
-    allowed = [side for side in candidates if side not in reasons]
-    if not allowed:
-        allowed = [side for side in candidates if side not in closed.firmly]
-        if not allowed:
-            rule = reasons[candidates[0]][0]
-            return _Choice(Decision(step=step.name, rule=rule, forbidden=reasons), ())
-        opened = sorted({name for side in allowed for name in reasons[side]})
-        note = f"{', '.join(opened)} gave way: no side was left"
-        reasons = {side: names for side, names in reasons.items() if side not in allowed}
-    if wanted != "auto":
-        decision = Decision(step=step.name, side=wanted, rule="fixed_side", forbidden=reasons, note=note)
-        return _Choice(decision, (wanted,))
-    if len(allowed) == 1:
-        other: Side = "cloud" if allowed[0] == "local" else "local"
+def _open(step: StepRule, cases: Sequence[Case], prices: Prices, constraints: Iterable[Constraint]) -> _Open:
+    """The options that the constraints leave; where there are none, those that no firm rule closes."""
+    candidates: Sequence[Side] = SIDES if step.side == "auto" else (step.side,)
+    closed = [examine(case, constraints) for case in cases]
+    places = [(side, case, said) for side in candidates for case, said in zip(cases, closed, strict=True)]
+    left = [place for place in places if place[0] not in place[2].reasons]
+    note = None
+    if not left:
+        left = [place for place in places if place[0] not in place[2].firmly]
+        opened = sorted({name for side, _, said in left for name in said.reasons[side]})
+        note = f"{', '.join(opened)} gave way: no side was left" if opened else None
+    options: dict[Side, list[Option]] = {}
+    for side, case, _ in left:
+        options.setdefault(side, []).append(_option(side, case, prices))
+    for side, found in options.items():
+        if len(found) > 1:
+            options[side] = _ranked(found, cases[0])
+    reasons = {side: names for side, names in _reasons(closed).items() if side not in options}
+    return _Open(options, reasons, note)
+
+
+def _reasons(closed: Sequence[Closed]) -> Reasons:
+    """Why each side is closed, over all capabilities that the step may use."""
+    if len(closed) == 1:
+        return closed[0].reasons
+    merged: dict[str, dict[str, None]] = {}
+    for said in closed:
+        for side, names in said.reasons.items():
+            merged.setdefault(side, {}).update(dict.fromkeys(names))
+    return {side: tuple(names) for side, names in merged.items()}
+
+
+def _option(side: Side, case: Case, prices: Prices) -> Option:
+    target, capability = case.target(side), case.capability
+    return Option(
+        side, capability, target, prices.expected(side, capability, target), case.bound(side) or 0.0
+    )
+
+
+def _ranked(options: list[Option], case: Case) -> list[Option]:
+    """The options of one side, best first; of equals the one named first in the rules."""
+    scores = score(options, case.left_ms, case.task.weights, case.most).scores
+    order = sorted(range(len(options)), key=lambda index: -scores[index])
+    return [options[index] for index in order]
+
+
+def _choose(step: StepRule, case: Case, found: _Open, expected: float | None) -> _Choice:
+    """The decision and the options in the order in which they are tried."""
+    sides, reasons, note = found.sides, found.reasons, found.note
+    if step.side != "auto":
+        decision = Decision(step=step.name, side=step.side, rule="fixed_side", forbidden=reasons, note=note)
+        return _Choice(decision, sides[step.side])
+    if len(sides) == 1:
+        ((side, options),) = sides.items()
+        other = "cloud" if side == "local" else "local"
+        decision = Decision(step=step.name, side=side, rule=reasons[other][0], forbidden=reasons, note=note)
+        return _Choice(decision, options)
+    return _between(step, case, found, expected)
+
+
+def _between(step: StepRule, case: Case, found: _Open, expected: float | None) -> _Choice:
+    """Both sides are allowed: the calibrated local model first unless its answer is expected to be refused,
+    else by score."""
+    local, cloud = found.sides["local"], found.sides["cloud"]
+    threshold = threshold_of(step, local[0])
+    if threshold is not None and expected is not None and expected < EXPECTED:
         decision = Decision(
-            step=step.name, side=allowed[0], rule=reasons[other][0], forbidden=reasons, note=note
+            step=step.name,
+            side="cloud",
+            rule="predicted_weak",
+            forbidden=found.reasons,
+            note=found.note,
+            expected=expected,
         )
-        return _Choice(decision, (allowed[0],))
-    return _between(step, case, reasons, note, max_cost)
-
-
-def _between(
-    step: StepRule, case: Case, reasons: dict[str, tuple[str, ...]], note: str | None, max_cost: float | None
-) -> _Choice:
-    """Both sides are allowed: the calibrated local model first, else by score."""
-    threshold = threshold_of(step, case)
-    if _is_calibrated(case):
+        return _Choice(decision, (*cloud, *local))
+    if _is_calibrated(local[0]):
         decision = Decision(
             step=step.name,
             side="local",
             rule="confidence_first",
-            forbidden=reasons,
+            forbidden=found.reasons,
             threshold=threshold,
-            note=note,
+            note=found.note,
+            expected=expected,
         )
-        return _Choice(decision, SIDES)
-    scored = score(case, SIDES, max_cost)
+        return _Choice(decision, _in_turn(local, cloud))
+    scored = score((local[0], cloud[0]), case.left_ms, case.task.weights, case.most)
+    first: Side = SIDES[scored.best]
     decision = Decision(
         step=step.name,
-        side=scored.side,
+        side=first,
         rule="score",
-        forbidden=reasons,
-        scores=scored.scores,
-        factors=scored.factors,
-        threshold=threshold if scored.side == "local" else None,
-        note=note,
+        forbidden=found.reasons,
+        scores=dict(zip(SIDES, scored.scores, strict=True)),
+        factors=dict(zip(SIDES, scored.factors, strict=True)),
+        threshold=threshold if first == "local" else None,
+        note=found.note,
+        expected=expected,
     )
-    return _Choice(decision, SIDES if scored.side == "local" else ("cloud", "local"))
+    return _Choice(decision, _in_turn(local, cloud) if first == "local" else _in_turn(cloud, local))
 
 
-def _is_calibrated(case: Case) -> bool:
-    return case.local is not None and case.local.figures.calibrated
+def _in_turn(first: list[Option], second: list[Option]) -> Sequence[Option]:
+    """The best of each side, then what else there is."""
+    return (first[0], second[0], *first[1:], *second[1:])
 
 
-def _bound(case: Case, side: Side) -> float:
-    target = case.target(side)
-    if target is None:
-        return 0.0
-    figures = target.figures
-    return figures.cost_per_call if figures.max_cost is None else figures.max_cost
+def _placed(step: StepRule, case: Case, choice: _Choice) -> Placed:
+    """The attempts of a choice: together they cost at most what is left of the request's `max_cost`."""
+    order = choice.order if case.left_cost is None else _affordable(choice.order, case.left_cost)
+    first, decision = order[0], choice.decision
+    threshold = threshold_of(step, first) if first.side == "local" else None
+    escalates = len(order) > 1 and order[1].side == "cloud"
+    if threshold is not None and not (escalates or _is_closed_for_now(step, decision)):
+        threshold = None
+    attempts = [
+        Attempt(side=first.side, triggers=("first",), capability=first.capability, max_cost=first.bound)
+    ]
+    for index, option in enumerate(order[1:]):
+        triggers = _WEAK if index == 0 and escalates and threshold is not None else _FALLBACK
+        attempts.append(
+            Attempt(side=option.side, triggers=triggers, capability=option.capability, max_cost=option.bound)
+        )
+    reserved = sum([option.bound for option in order])
+    if reserved:
+        decision = _with(decision, reserved=reserved)
+    return Placed(tuple(attempts), threshold, decision)
+
+
+def _affordable(order: Sequence[Option], left: float) -> list[Option]:
+    kept: list[Option] = []
+    for option in order:
+        if option.bound <= left:
+            kept.append(option)
+            left -= option.bound
+    return kept
+
+
+def _is_closed_for_now(step: StepRule, decision: Decision) -> bool:
+    names = decision.forbidden.get("cloud")
+    return step.side == "auto" and names is not None and PASSING.issuperset(names)
+
+
+def _refused(step: StepRule, reasons: Reasons) -> Decision:
+    first: Side = "local" if step.side == "auto" else step.side
+    return Decision(step=step.name, rule=reasons[first][0], forbidden=reasons)
+
+
+def _is_calibrated(local: Option | None) -> bool:
+    return local is not None and local.target is not None and local.target.figures.calibrated
+
+
+def _with(decision: Decision, **changes: Any) -> Decision:
+    return msgspec.structs.replace(decision, **changes)

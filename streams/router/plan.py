@@ -3,61 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from schemas import ids
+from schemas.errors import ErrorCode
 from schemas.messages import (
     Attempt,
     Decision,
     Failure,
     Merge,
     Plan,
-    Request,
     RequestInfo,
     Result,
     Side,
-    Step,
     Subtask,
+    Verdict,
 )
-from schemas.rules import StepRule
-from streams.references import Unresolved, resolve, resolve_known
+from streams.budget.ports import GRACE_MS, Reservation
+from streams.references import Unresolved
 from streams.registry.figures import View
-from streams.router.constraints import CONSTRAINTS, Case, Constraint
-from streams.router.decompose import TaskFound
-from streams.router.placement import place, slow_ms_of
-
-
-class Ask(msgspec.Struct, frozen=True):
-    """What is to be planned: the request, its info, its task, the rules' version, and the time, in ms."""
-
-    request: Request
-    info: RequestInfo
-    task: TaskFound
-    rules: str
-    now: int
+from streams.router.laying import Ask, Laid, lay
+from streams.router.veil import Veil
 
 
 class Sent(NamedTuple):
-    """A subtask and the side it goes to."""
+    """A subtask, the side it goes to, and the verdict on what it carries."""
 
     side: Side
     subtask: Subtask
+    verdict: Verdict
 
 
 class Planned(NamedTuple):
-    """A plan and the subtasks to send with it; none where the plan is an answer already."""
+    """A plan, the subtasks to send with it (none where the plan is an answer already), and what must be set
+    aside of the budget before."""
 
     plan: Plan
     first: tuple[Sent, ...]
-
-
-class _Laid(NamedTuple):
-    step: Step
-    decision: Decision
-    inputs: dict[str, Any]
-    max_batch: int | None
+    reservations: tuple[Reservation, ...] = ()
 
 
 def refusal(info: RequestInfo, failure: Failure, rules: str, decisions: tuple[Decision, ...] = ()) -> Plan:
@@ -71,110 +54,117 @@ def refusal(info: RequestInfo, failure: Failure, rules: str, decisions: tuple[De
         task=info.task,
         rules=rules,
         digest=info.digest,
+        privacy=info.privacy,
     )
     return Plan(request=info, rules=rules, decisions=decisions, answer=answer)
 
 
-def plan(ask: Ask, view: View, constraints: Sequence[Constraint] = CONSTRAINTS) -> Planned:
+def plan(ask: Ask, view: View) -> Planned:
     """Plan `ask` by what is alive in `view`.
 
-    A step that no side may take (`no_placement`) and inputs that the request cannot feed
-    (`invalid_request`) refuse the whole request before anything is sent.
+    A step that no side may take (`no_placement`; `bad_input` where no card's schema fits the inputs) and
+    inputs that the request cannot feed (`invalid_request`) refuse the whole request before anything is sent.
     """
-    laid: list[_Laid] = []
-    for step in ask.task.rule.steps:
+    laid: list[Laid] = []
+    veil = Veil(ask.terms.examiner, ask.mask, ask.request.params) if ask.mask else None
+    left = ask.request.max_cost
+    for step in ask.task.steps:
         try:
-            placed = _lay(step, ask, view, constraints)
+            placed = lay(step, ask, view, veil, left)
         except Unresolved as error:
             failure = Failure(code="invalid_request", message=f"step {step.name}: {error}")
-            return Planned(refusal(ask.info, failure, ask.rules), ())
+            return Planned(refusal(ask.info, failure, ask.terms.version), ())
         laid.append(placed)
         if not placed.step.attempts:
-            decisions = tuple(each.decision for each in laid)
-            return Planned(refusal(ask.info, _no_placement(placed), ask.rules, decisions), ())
-    return _assemble(ask, laid)
+            decisions = tuple([each.decision for each in laid])
+            return Planned(refusal(ask.info, _no_placement(placed), ask.terms.version, decisions), ())
+        if left is not None:
+            left = max(0.0, left - placed.bound)
+    return _assemble(ask, laid, veil)
 
 
-def _lay(step: StepRule, ask: Ask, view: View, constraints: Sequence[Constraint]) -> _Laid:
-    task, request = ask.task.rule, ask.request
-    feed = resolve_known if step.after else resolve
-    inputs = feed(step.inputs, request.inputs, request.params, request.query)
-    case = Case(
-        task=task,
-        verdict=ask.info.privacy,
-        left_ms=ask.info.deadline - ask.now,
-        inputs=inputs,
-        max_tokens=step.max_local_tokens,
-        local=view.at("local", step.capability),
-        cloud=view.at("cloud", step.capability),
-    )
-    placed = place(step, case, constraints, request.max_cost)
-    attempts = placed.attempts
-    laid = Step(
-        name=step.name,
-        capability=step.capability,
-        attempts=attempts,
-        after=step.after,
-        inputs=step.inputs,
-        threshold=placed.threshold,
-        slow_ms=slow_ms_of(step, len(attempts)),
-        on_slow=step.on_slow or "answer",
-        weight=step.weight,
-        priority=step.priority,
-        max_batch=_max_batch(step, task.cloud_batch_size, attempts),
-    )
-    to_cloud = bool(attempts) and attempts[0].side == "cloud"
-    return _Laid(laid, placed.decision, inputs, laid.max_batch if to_cloud else step.max_batch)
-
-
-def _max_batch(step: StepRule, cloud_batch_size: int | None, attempts: Sequence[Attempt]) -> int | None:
-    """The step's own bound, else the task's for the cloud where an attempt may go there."""
-    if step.max_batch is not None or not any(attempt.side == "cloud" for attempt in attempts):
-        return step.max_batch
-    return cloud_batch_size
-
-
-def _assemble(ask: Ask, laid: Sequence[_Laid]) -> Planned:
+def _assemble(ask: Ask, laid: Sequence[Laid], veil: Veil | None) -> Planned:
     request, info, merge = ask.request, ask.info, ask.task.rule.merge
     later = any(each.step.after or len(each.step.attempts) > 1 for each in laid)
+    masks = veil is not None and any(_goes_to_cloud(each.step.attempts) for each in laid)
     made = Plan(
         request=info,
-        rules=ask.rules,
+        rules=ask.terms.version,
         steps=tuple([each.step for each in laid]),
         merge=None if merge is None else Merge(strategy=merge.strategy, params=merge.params),
         inputs=request.inputs if later else {},
         params=request.params if later else {},
         query=request.query if later else None,
         decisions=tuple([each.decision for each in laid]),
+        cache=ask.key if info.privacy.level == "normal" else None,
+        mask=ask.mask if masks else {},
+        examination=ask.terms.examination if _is_examined_later(laid, masks) else None,
     )
     scope = ids.scoped(info.tenant, info.id)
-    first: list[Sent] = []
+    first = tuple([_sent(each, ask, scope, veil) for each in laid if not each.step.after])
+    return Planned(made, first, _reservations(ask, laid, scope))
+
+
+def _is_examined_later(laid: Sequence[Laid], masks: bool) -> bool:
+    """Whether the aggregator may have to examine what it sends to the cloud."""
     for each in laid:
-        step = each.step
-        if step.after:
-            continue
-        attempt = step.attempts[0]
-        subtask = Subtask(
-            id=ids.subtask_id(scope, step.name, attempt.side, 0),
-            capability=attempt.capability,
-            deadline=info.deadline,
-            inputs=each.inputs,
-            params=request.params,
-            tenant=info.tenant,
-            max_batch=each.max_batch,
-            max_cost=attempt.max_cost,
-            traceparent=info.traceparent,
-            tracestate=info.tracestate,
-        )
-        first.append(Sent(attempt.side, subtask))
-    return Planned(made, tuple(first))
+        attempts = each.step.attempts
+        if each.step.after:
+            if _goes_to_cloud(attempts):
+                return True
+        elif masks and _goes_to_cloud(attempts[1:]):
+            return True
+    return False
 
 
-def _no_placement(laid: _Laid) -> Failure:
+def _goes_to_cloud(attempts: Sequence[Attempt]) -> bool:
+    return any(attempt.side == "cloud" for attempt in attempts)
+
+
+def _sent(laid: Laid, ask: Ask, scope: str, veil: Veil | None) -> Sent:
+    request, info, step = ask.request, ask.info, laid.step
+    attempt = step.attempts[0]
+    veiled = veil is not None and attempt.side == "cloud"
+    subtask = Subtask(
+        id=ids.subtask_id(scope, step.name, attempt.side, 0),
+        capability=attempt.capability,
+        deadline=info.deadline,
+        inputs=laid.sealed if veiled else laid.inputs,
+        params=veil.params if veiled and veil is not None else request.params,
+        tenant=info.tenant,
+        max_batch=laid.max_batch,
+        max_cost=attempt.max_cost,
+        traceparent=info.traceparent,
+        tracestate=info.tracestate,
+    )
+    return Sent(attempt.side, subtask, laid.verdict if veiled else info.privacy)
+
+
+def _reservations(ask: Ask, laid: Sequence[Laid], scope: str) -> tuple[Reservation, ...]:
+    info = ask.info
+    return tuple(
+        [
+            Reservation(
+                ids.subtask_id(scope, each.step.name, attempt.side, index),
+                info.tenant,
+                attempt.max_cost,
+                info.deadline + GRACE_MS,
+            )
+            for each in laid
+            if each.bound
+            for index, attempt in enumerate(each.step.attempts)
+            if attempt.max_cost
+        ]
+    )
+
+
+def _no_placement(laid: Laid) -> Failure:
     closed = "; ".join(
-        f"{side}: {', '.join(names)}" for side, names in sorted(laid.decision.forbidden.items())
+        [f"{side}: {', '.join(names)}" for side, names in sorted(laid.decision.forbidden.items())]
     )
-    return Failure(
-        code="no_placement",
-        message=f"step {laid.step.name} ({laid.step.capability}) has no side to run on: {closed}",
-    )
+    message = f"step {laid.step.name} ({laid.step.capability}) has no side to run on: {closed}"
+    code: ErrorCode = "no_placement"
+    if laid.misfit is not None and laid.decision.rule == "input_schema":
+        code = "bad_input"
+        message += f"; `{laid.misfit}` is missing or does not fit the card's input_schema"
+    return Failure(code=code, message=message)

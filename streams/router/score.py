@@ -1,4 +1,4 @@
-"""The score: where among the allowed sides a step runs best."""
+"""The score: where among the allowed targets a step runs best."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from schemas.messages import Factor, Side
 from schemas.rules import Weights
-from streams.router.constraints import Case
+from streams.registry.figures import Target
 
 Prior = dict[str, float]
 
@@ -20,73 +20,83 @@ PRIORS: dict[Side, Prior] = {
 DEFAULT_WEIGHTS = Weights()
 
 
-class Scored(NamedTuple):
-    """The winner, and by side the scores and factors, all in [0, 1]."""
+class Option(NamedTuple):
+    """A target that a step may run on. `price` is what a call is expected to cost, None where nobody knows;
+    `bound` the most that it may."""
 
     side: Side
-    scores: dict[str, float]
-    factors: dict[str, dict[str, Factor]]
+    capability: str = ""
+    target: Target | None = None
+    price: float | None = 0.0
+    bound: float = 0.0
 
 
-def score(case: Case, sides: Sequence[Side], max_cost: float | None = None) -> Scored:
-    """The best of `sides` (at least one): the weighted mean of three factors, 1 being best; local wins a tie.
+class Scored(NamedTuple):
+    """The index of the winner, and for each option its score and factors, all in [0, 1]."""
 
-    latency: 1 - predicted / left, clipped. cost: 1 - price / `max_cost`, or without one, against the
-    dearest of `sides`. privacy: 1 at home, 0.2 in the cloud. A factor is live only where it is known of
-    every side compared: an unmeasured side would else lose to a measured one for ever, and so never be
-    measured.
+    best: int
+    scores: list[float]
+    factors: list[dict[str, Factor]]
+
+
+def score(
+    options: Sequence[Option], left_ms: int, weights: Weights | None = None, most: float | None = None
+) -> Scored:
+    """The best of `options` (at least one): the weighted mean of three factors, 1 being best; the first wins
+    a tie.
+
+    latency: 1 - predicted / `left_ms`, clipped. cost: 1 - price / `most`, which is what is left to spend, or
+    where nobody says that, against the dearest of the options. privacy: 1 at home, 0.2 in the cloud. A
+    factor is live only where it is known of every option: an unmeasured one would else lose to a measured
+    one for ever, and so never be measured.
     """
-    weights = case.task.weights or DEFAULT_WEIGHTS
+    weights = weights or DEFAULT_WEIGHTS
     total = weights.latency + weights.cost + weights.privacy
-    shares = (weights.latency / total, weights.cost / total, weights.privacy / total)
-    latency = _latency(case, sides)
-    cost = _cost(case, sides, max_cost)
-    scores: dict[str, float] = {}
-    factors: dict[str, dict[str, Factor]] = {}
-    for side in sides:
+    by_latency, by_cost, by_privacy = weights.latency / total, weights.cost / total, weights.privacy / total
+    latency, cost = _latency(options, left_ms), _cost(options, most)
+    scores: list[float] = []
+    factors: list[dict[str, Factor]] = []
+    for index, option in enumerate(options):
+        prior = PRIORS[option.side]
         found = {
-            "latency": _factor(side, "latency", latency, shares[0]),
-            "cost": _factor(side, "cost", cost, shares[1]),
-            "privacy": _factor(side, "privacy", None, shares[2]),
+            "latency": _factor(prior["latency"], latency, index, by_latency),
+            "cost": _factor(prior["cost"], cost, index, by_cost),
+            "privacy": Factor(value=prior["privacy"], weight=by_privacy),
         }
-        factors[side] = found
-        scores[side] = min(1.0, round(sum(factor.value * factor.weight for factor in found.values()), 6))
-    best = max(sides, key=lambda side: (scores[side], side == "local"))
-    return Scored(best, scores, factors)
+        factors.append(found)
+        scores.append(min(1.0, round(sum([factor.value * factor.weight for factor in found.values()]), 6)))
+    return Scored(scores.index(max(scores)), scores, factors)
 
 
-def _factor(side: Side, name: str, live: dict[Side, float] | None, weight: float) -> Factor:
+def _factor(prior: float, live: list[float] | None, index: int, weight: float) -> Factor:
     if live is None:
-        return Factor(value=PRIORS[side][name], weight=weight)
-    return Factor(value=live[side], weight=weight, source="live")
+        return Factor(value=prior, weight=weight)
+    return Factor(value=live[index], weight=weight, source="live")
 
 
-def _latency(case: Case, sides: Sequence[Side]) -> dict[Side, float] | None:
-    values: dict[Side, float] = {}
-    for side in sides:
-        target = case.target(side)
-        predicted = None if target is None else target.figures.predicted_ms()
+def _latency(options: Sequence[Option], left_ms: int) -> list[float] | None:
+    values: list[float] = []
+    for option in options:
+        predicted = None if option.target is None else option.target.figures.predicted_ms()
         if predicted is None:
             return None
-        values[side] = _clip(1.0 - predicted / case.left_ms) if case.left_ms > 0 else 0.0
+        values.append(_clip(1.0 - predicted / left_ms) if left_ms > 0 else 0.0)
     return values
 
 
-def _cost(case: Case, sides: Sequence[Side], max_cost: float | None) -> dict[Side, float] | None:
-    prices: dict[Side, float] = {}
-    for side in sides:
-        target = case.target(side)
-        if target is None:
-            return None
-        prices[side] = max(0.0, target.figures.cost_per_call or target.figures.max_cost or 0.0)
-    dearest = max(prices.values())
-    if dearest <= 0.0:
-        # Nobody names a price: that it is free everywhere would be news, and says nothing between the sides.
+def _cost(options: Sequence[Option], most: float | None) -> list[float] | None:
+    prices = [option.price for option in options]
+    known = [price for price in prices if price is not None]
+    if len(known) < len(prices):
         return None
-    most = dearest if max_cost is None else max_cost
+    dearest = max(known)
+    if dearest <= 0.0:
+        # Nobody names a price: that it is free everywhere would be news, and says nothing between options.
+        return None
+    most = dearest if most is None else most
     if most <= 0.0:
-        return {side: 0.0 if price > 0.0 else 1.0 for side, price in prices.items()}
-    return {side: _clip(1.0 - price / most) for side, price in prices.items()}
+        return [0.0 if price > 0.0 else 1.0 for price in known]
+    return [_clip(1.0 - price / most) for price in known]
 
 
 def _clip(value: float) -> float:

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from schemas import codec
-from schemas.messages import Failure, Plan, Request, RequestInfo, Side, Subtask
+from schemas.messages import Failure, Plan, Request, Side, Subtask, Verdict
 from schemas.rules import Rules, parse_rules
 from streams.delivery import Cleared, Output
-from streams.privacy.verdict import declared
+from streams.privacy.verdict import NORMAL, declared
 from streams.registry import Figures, Gate, Target, View
-from streams.router.decompose import Lexicon, TaskFound
-from streams.router.plan import Ask
+from streams.router import Planned, Planner, Purse
+from streams.router.admission import Admitted, admit
 
 NOW = 1_000_000
 MEASURED = Figures(workers=1, queue=0, p50_ms=10.0, p90_ms=20.0, served=100, cost_per_call=0.0, max_cost=0.0)
@@ -23,7 +23,38 @@ UNMEASURED = Figures(workers=1, max_cost=0.0)
 
 
 def rules_of(builtin: bool = False, **tasks: Any) -> Rules:
-    return parse_rules(msgspec.json.encode({"tasks": tasks, "builtin": builtin}))
+    """Rules of these tasks, without detectors."""
+    return ruled(tasks, builtin=builtin)
+
+
+def ruled(tasks: dict[str, Any], **more: Any) -> Rules:
+    """Rules of these tasks and other keys; without detectors unless `privacy` says so."""
+    said = {"tasks": tasks, "builtin": False, "privacy": {"detectors": []}, **more}
+    return parse_rules(msgspec.json.encode(said))
+
+
+class Words:
+    """An examiner that finds given words, of kinds that may be masked or not."""
+
+    def __init__(self, secret: Sequence[str] = (), maskable: Sequence[str] = ()) -> None:
+        self.secret, self.maskable = tuple(secret), tuple(maskable)
+
+    def __call__(self, request: Request) -> Verdict:
+        given = declared(request)
+        return (
+            given if given.level != "normal" else self.examine(request.query, request.inputs, request.params)
+        )
+
+    def examine(self, *parts: Any) -> Verdict:
+        text = repr(parts)
+        found = [word for word in (*self.secret, *self.maskable) if word in text]
+        if not found:
+            return NORMAL
+        return Verdict(level="high", reasons=("person",), masked=not set(found) & set(self.secret))
+
+    def mask(self, *parts: Any) -> dict[str, str]:
+        text = repr(parts)
+        return {f"[PERSON_{n}]": word for n, word in enumerate(self.maskable, 1) if word in text}
 
 
 def view_of(
@@ -38,7 +69,8 @@ def view_of(
     for side, figures in pairs:
         if figures is not None:
             found[side, capability] = Target(figures=figures, gate=(gates or {}).get(side, "closed"))
-    return View(targets=found, trials="half_open" in (gates or {}).values())
+    counted = frozenset(key for key, target in found.items() if target.gate == "half_open")
+    return View(targets=found, counted=counted)
 
 
 def live_view(rules: Rules, figures: Figures = MEASURED) -> View:
@@ -46,18 +78,14 @@ def live_view(rules: Rules, figures: Figures = MEASURED) -> View:
     return View(targets={pair: Target(figures=figures) for pair in rules.capabilities})
 
 
-def ask_of(rules: Rules, request: Request, deadline_ms: int = 30_000) -> Ask:
-    found = Lexicon(rules).find(request)
-    assert isinstance(found, TaskFound)
-    info = RequestInfo(
-        id=request.id or "r1",
-        accepted=NOW,
-        deadline=NOW + deadline_ms,
-        task=found.name,
-        tenant=request.tenant,
-        privacy=declared(request),
-    )
-    return Ask(request=request, info=info, task=found, rules=rules.version, now=NOW)
+def admitted_of(request: Request, at: int = NOW) -> Admitted:
+    """The request as a router reads it at `at`."""
+    return admit(RequestRecord(codec.encode(request), timestamp=at))
+
+
+def decided(rules: Rules, request: Request, view: View, purse: Purse = "open", **how: Any) -> Planned:
+    """What a planner of `rules` makes of `request`, read at once."""
+    return Planner(rules, **how).decide(admitted_of(request), view, NOW, purse)
 
 
 @dataclass
@@ -84,6 +112,10 @@ class RequestLane:
     alive: bool = True
     settles: list[tuple[list[int], list[Output]]] = field(default_factory=list)
     failed: list[tuple[int, Failure]] = field(default_factory=list)
+    absorbed: list[int] = field(default_factory=list)
+
+    def absorb(self, offset: int) -> None:
+        self.absorbed.append(offset)
 
     def settle(self, offsets: Iterable[int], outputs: Sequence[Output] = ()) -> None:
         self.settles.append((list(offsets), list(outputs)))

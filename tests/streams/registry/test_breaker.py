@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import msgspec
+
 from streams.registry import Breaker, Figures
 from streams.registry.breaker import MIN_CALLS, OPEN_MS, TRIALS
 
@@ -58,8 +60,57 @@ def test_half_open_lets_a_few_through_then_waits():
     for _ in range(TRIALS):
         assert breaker.gate(OPEN_MS) == "half_open"
         breaker.admit(OPEN_MS)
+    assert breaker.gate(2 * OPEN_MS) == "failing"
+
+
+def test_each_beat_says_how_many_trials_are_left():
+    breaker = Breaker()
+    breaker.observe(failing(served=100), 0)
+    for _ in range(TRIALS):
+        breaker.gate(OPEN_MS)
+        breaker.admit(OPEN_MS)
+    # Two were served, two wait, and of the fifth nothing is known: it never came, or went elsewhere.
+    waiting = msgspec.structs.replace(failing(served=102), queue=2)
+    breaker.observe(waiting, OPEN_MS + 10)
+    assert breaker.gate(OPEN_MS + 10) == "half_open"
+    breaker.admit(OPEN_MS + 10)
+    assert breaker.gate(OPEN_MS + 10) == "failing"
+
+
+def test_what_others_send_uses_up_the_trials():
+    breaker = Breaker()
+    breaker.observe(failing(served=100), 0)
+    breaker.gate(OPEN_MS)
+    breaker.observe(msgspec.structs.replace(failing(served=100), queue=TRIALS), OPEN_MS + 10)
+    assert breaker.gate(OPEN_MS + 10) == "failing"
+
+
+def test_a_worker_more_is_as_many_trials_more():
+    breaker = Breaker()
+    two = msgspec.structs.replace(failing(served=100), workers=2)
+    breaker.observe(two, 0)
+    for _ in range(2 * TRIALS):
+        assert breaker.gate(OPEN_MS) == "half_open"
+        breaker.admit(OPEN_MS)
     assert breaker.gate(OPEN_MS) == "failing"
-    assert breaker.gate(2 * OPEN_MS) == "half_open"
+
+
+def test_good_figures_without_a_call_close_nothing():
+    breaker = Breaker()
+    breaker.observe(failing(served=100), 0)
+    breaker.gate(OPEN_MS)
+    breaker.observe(good(served=100), OPEN_MS + 10)
+    assert breaker.gate(OPEN_MS + 10) == "half_open"
+
+
+def test_a_worker_that_was_restarted_counts_anew():
+    breaker = Breaker()
+    breaker.observe(failing(served=100), 0)
+    breaker.gate(OPEN_MS)
+    breaker.observe(good(served=0), OPEN_MS + 10)
+    assert breaker.gate(OPEN_MS + 10) == "half_open"
+    breaker.observe(good(served=1), OPEN_MS + 20)
+    assert breaker.gate(OPEN_MS + 20) == "closed"
 
 
 def test_closes_by_good_figures():
@@ -81,7 +132,9 @@ def test_bad_figures_of_new_calls_open_it_again():
     breaker = Breaker()
     breaker.observe(failing(served=100), 0)
     breaker.gate(OPEN_MS)
-    breaker.observe(failing(served=102), OPEN_MS + 10)
+    breaker.observe(failing(served=100 + TRIALS - 1), OPEN_MS + 5)
+    assert breaker.gate(OPEN_MS + 5) == "half_open"
+    breaker.observe(failing(served=100 + TRIALS), OPEN_MS + 10)
     assert breaker.gate(OPEN_MS + 10) == "failing"
     assert breaker.gate(2 * OPEN_MS) == "failing"
     assert breaker.gate(2 * OPEN_MS + 10) == "half_open"

@@ -7,18 +7,18 @@ from hypothesis import strategies as st
 
 from schemas import codec
 from schemas.messages import Attempt, Decision, Plan, Request
-from schemas.rules import Rules, parse_rules
+from schemas.rules import Rules
 from streams.registry import Figures, Target, View
-from streams.router.plan import Planned, plan
-from tests.helpers.routing import MEASURED, UNMEASURED, ask_of, live_view, rules_of, view_of
+from streams.router import Planned
+from tests.helpers.routing import MEASURED, UNMEASURED, decided, live_view, rules_of, view_of
 
 CALIBRATED = msgspec.structs.replace(MEASURED, calibrated=True)
-BUILTIN = parse_rules(b"{}")
+BUILTIN = rules_of(builtin=True)
 
 
 def planned(rules: Rules, view: View, deadline_ms: int = 30_000, **fields: object) -> Planned:
-    request = Request(**{"id": "r1", "task": "intent", "inputs": {"text": "where is my card"}, **fields})  # type: ignore[arg-type]
-    return plan(ask_of(rules, request, deadline_ms), view)
+    given = {"id": "r1", "task": "intent", "inputs": {"text": "where is my card"}, **fields}
+    return decided(rules, Request(deadline_ms=deadline_ms, **given), view)  # type: ignore[arg-type]
 
 
 def attempts(found: Planned, step: int = 0) -> list[tuple[str, tuple[str, ...]]]:
@@ -246,9 +246,10 @@ def some_rules(draw: st.DrawFn) -> Rules:
         for index, name in enumerate(names)
     ]
     task: dict[str, object] = {"steps": steps, "scale_to_zero": draw(st.booleans())}
-    if draw(st.booleans()):
+    sides = {step["side"] for step in steps}
+    if draw(st.booleans()) and sides != {"cloud"}:
         task["local_threshold"] = draw(st.floats(0, 1))
-    if draw(st.booleans()):
+    if draw(st.booleans()) and "auto" in sides:
         task["max_local_tokens"] = draw(st.integers(1, 20))
     return rules_of(t=task)
 
@@ -283,25 +284,29 @@ _REQUESTS = st.builds(
 _LAW = {"rules": some_rules(), "view": _VIEWS, "request": _REQUESTS, "deadline_ms": st.integers(1, 600_000)}
 
 
+def with_deadline(request: Request, deadline_ms: int) -> Request:
+    return msgspec.structs.replace(request, deadline_ms=deadline_ms)
+
+
 @given(**_LAW)
 def test_high_privacy_never_reaches_the_cloud(rules, view, request, deadline_ms):
     high = msgspec.structs.replace(request, privacy="high")
-    found = plan(ask_of(rules, high, deadline_ms), view)
+    found = decided(rules, with_deadline(high, deadline_ms), view)
     assert all(sent.side == "local" for sent in found.first)
     assert all(attempt.side == "local" for step in found.plan.steps for attempt in step.attempts)
 
 
 @given(**_LAW)
 def test_a_forbidden_side_never_gets_an_attempt(rules, view, request, deadline_ms):
-    found = plan(ask_of(rules, request, deadline_ms), view)
+    found = decided(rules, with_deadline(request, deadline_ms), view)
     # A refusal has decisions and no steps.
-    for step, decided in zip(found.plan.steps, found.plan.decisions, strict=False):
-        assert not {attempt.side for attempt in step.attempts} & decided.forbidden.keys()
+    for step, made in zip(found.plan.steps, found.plan.decisions, strict=False):
+        assert not {attempt.side for attempt in step.attempts} & made.forbidden.keys()
 
 
 @given(**_LAW)
 def test_the_same_arguments_give_the_same_bytes(rules, view, request, deadline_ms):
-    once, again = (plan(ask_of(rules, request, deadline_ms), view) for _ in range(2))
+    once, again = (decided(rules, with_deadline(request, deadline_ms), view) for _ in range(2))
     assert codec.encode(once.plan) == codec.encode(again.plan)
     assert [codec.encode(sent.subtask) for sent in once.first] == [
         codec.encode(sent.subtask) for sent in again.first
@@ -310,7 +315,7 @@ def test_the_same_arguments_give_the_same_bytes(rules, view, request, deadline_m
 
 @given(**_LAW)
 def test_a_plan_has_a_first_attempt_for_each_root_step_or_an_answer(rules, view, request, deadline_ms):
-    found = plan(ask_of(rules, request, deadline_ms), view)
+    found = decided(rules, with_deadline(request, deadline_ms), view)
     if found.plan.answer is not None:
         assert found.first == ()
         return
@@ -323,7 +328,7 @@ def test_a_plan_has_a_first_attempt_for_each_root_step_or_an_answer(rules, view,
 
 @given(**_LAW)
 def test_attempts_keep_their_contract(rules, view, request, deadline_ms):
-    found = plan(ask_of(rules, request, deadline_ms), view)
+    found = decided(rules, with_deadline(request, deadline_ms), view)
     for step in found.plan.steps:
         assert step.attempts
         targets = [(attempt.side, attempt.capability) for attempt in step.attempts]
@@ -337,7 +342,7 @@ def test_attempts_keep_their_contract(rules, view, request, deadline_ms):
 
 @given(**_LAW)
 def test_a_plan_survives_the_wire(rules, view, request, deadline_ms):
-    made = plan(ask_of(rules, request, deadline_ms), view).plan
+    made = decided(rules, with_deadline(request, deadline_ms), view).plan
     assert codec.decode(codec.encode(made), Plan) == made
 
 

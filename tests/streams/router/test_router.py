@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -12,12 +13,13 @@ from streams import metrics
 from streams.delivery import Batch, Cleared
 from streams.registry import Registry
 from streams.registry.breaker import OPEN_MS, TRIALS
-from streams.router import Router
+from streams.router import Planner, Router
 from streams.stores import MemorySeenStore, SeenStore, StoreUnavailable
 from tests.helpers.routing import (
     NOW,
     RequestLane,
     RequestRecord,
+    Words,
     asked,
     plan_in,
     record_in,
@@ -25,7 +27,9 @@ from tests.helpers.routing import (
     topic_of,
 )
 
-RULES = parse_rules(b'{"intent": {}, "at_home": {"side": "local"}, "away": {"side": "cloud"}}')
+RULES = parse_rules(
+    b'{"intent": {}, "at_home": {"side": "local"}, "away": {"side": "cloud"}, "privacy": {"detectors": []}}'
+)
 IN = {"text": "where is my card"}
 
 
@@ -57,10 +61,10 @@ def registry_of(rules: Rules, **live: float) -> Registry:
     return registry
 
 
-def router_of(rules: Rules = RULES, **fields: object) -> Router:
-    return Router(
-        rules, fields.pop("registry", None) or registry_of(rules), fields.pop("clock", FixedClock()), **fields
-    )  # type: ignore[arg-type]
+def router_of(rules: Rules = RULES, **fields: Any) -> Router:
+    how = {name: fields.pop(name) for name in ("constraints", "examiner", "decomposers") if name in fields}
+    registry, clock = fields.pop("registry", None), fields.pop("clock", FixedClock())
+    return Router(Planner(rules, **how), registry or registry_of(rules), clock, **fields)
 
 
 async def handled(router: Router, *records: RequestRecord) -> RequestLane:
@@ -113,21 +117,19 @@ async def test_high_privacy_stays_local():
 
 
 async def test_a_judge_can_raise_the_level_but_not_lower_it():
-    def finds(_: Request) -> Verdict:
-        return Verdict(level="high", reasons=("iban",))
-
-    lane = await handled(router_of(judge=finds), asked(id="r1", task="away", inputs=IN))
+    lane = await handled(router_of(examiner=Words(secret=["card"])), asked(id="r1", task="away", inputs=IN))
     assert error_of(lane) == "no_placement"
-    lenient = router_of(judge=lambda _: Verdict())
+    lenient = router_of(examiner=Words())
     lane = await handled(lenient, asked(id="r1", task="away", inputs=IN, privacy="high"))
     assert error_of(lane) == "no_placement"
 
 
 async def test_a_judge_that_fails_means_local():
-    def fails(_: Request) -> Verdict:
-        raise OSError("model gone")
+    class Fails(Words):
+        def __call__(self, request: Request) -> Verdict:
+            raise OSError("model gone")
 
-    lane = await handled(router_of(judge=fails), asked(id="r1", task="intent", inputs=IN))
+    lane = await handled(router_of(examiner=Fails()), asked(id="r1", task="intent", inputs=IN))
     assert [topic for topic, _ in lane.subtasks] == ["local.intent"]
     assert lane.plans[0].request.privacy.reasons == ("verdict_failed",)
 
@@ -352,7 +354,7 @@ async def test_a_half_open_breaker_gets_a_few_trials():
 async def test_new_rules_are_adopted():
     router = router_of()
     other = rules_of(other={"side": "local", "scale_to_zero": True})
-    router.adopt(other)
+    router.adopt(Planner(other))
     lane = await handled(router, asked(id="r1", task="other", inputs=IN))
     assert lane.plans[0].rules == other.version
     assert lane.plans[0].answer is None

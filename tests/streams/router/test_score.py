@@ -1,27 +1,44 @@
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.messages import Verdict
-from schemas.rules import TaskRule, Weights
+from schemas.messages import Factor, Side
+from schemas.rules import Weights
 from streams.registry import Figures, Target
-from streams.router.constraints import SIDES, Case
-from streams.router.score import score
+from streams.router.score import Option, score
 from tests.helpers.routing import MEASURED
 
+SIDES: tuple[Side, Side] = ("local", "cloud")
 
-def case(
-    local: Figures | None = None, cloud: Figures | None = None, left_ms: int = 1000, **task: object
-) -> Case:
-    return Case(
-        task=TaskRule(**task),  # type: ignore[arg-type]
-        verdict=Verdict(),
-        left_ms=left_ms,
-        local=Target(figures=local) if local else None,
-        cloud=Target(figures=cloud) if cloud else None,
+
+class Scored(NamedTuple):
+    side: str
+    scores: dict[str, float]
+    factors: dict[str, dict[str, Factor]]
+
+
+def scored_of(
+    local: Figures | None = None,
+    cloud: Figures | None = None,
+    left_ms: int = 1000,
+    weights: Weights | None = None,
+    most: float | None = None,
+) -> Scored:
+    """By side."""
+    options = [
+        Option(side, "c", Target(figures=of), of.cost_per_call) if of else Option(side, "c", None, None)
+        for side, of in zip(SIDES, (local, cloud), strict=True)
+    ]
+    found = score(options, left_ms, weights, most)
+    return Scored(
+        SIDES[found.best],
+        dict(zip(SIDES, found.scores, strict=True)),
+        dict(zip(SIDES, found.factors, strict=True)),
     )
 
 
@@ -30,14 +47,14 @@ def figures(**fields: object) -> Figures:
 
 
 def test_the_priors_of_the_original():
-    scored = score(case(), SIDES)
+    scored = scored_of()
     assert scored.side == "local"
     assert scored.scores == {"local": pytest.approx(0.61), "cloud": pytest.approx(0.44)}
     assert {factor.source for side in scored.factors.values() for factor in side.values()} == {"prior"}
 
 
 def test_live_latency_is_relative_to_what_is_left():
-    scored = score(case(figures(p50_ms=250.0), figures(p50_ms=100.0)), SIDES)
+    scored = scored_of(figures(p50_ms=250.0), figures(p50_ms=100.0))
     assert scored.factors["local"]["latency"].value == 0.75
     assert scored.factors["cloud"]["latency"].value == 0.9
     assert scored.factors["cloud"]["latency"].source == "live"
@@ -45,62 +62,55 @@ def test_live_latency_is_relative_to_what_is_left():
 
 def test_the_queue_counts():
     busy = figures(p50_ms=100.0, queue=4, max_batch=2)
-    assert score(case(busy, figures()), SIDES).factors["local"]["latency"].value == pytest.approx(0.7)
+    assert scored_of(busy, figures()).factors["local"]["latency"].value == pytest.approx(0.7)
 
 
 def test_latency_beyond_the_deadline_is_nought():
-    assert score(case(figures(p50_ms=5000.0), figures()), SIDES).factors["local"]["latency"].value == 0.0
-    assert score(case(figures(), figures(), left_ms=0), SIDES).factors["local"]["latency"].value == 0.0
+    assert scored_of(figures(p50_ms=5000.0), figures()).factors["local"]["latency"].value == 0.0
+    assert scored_of(figures(), figures(), left_ms=0).factors["local"]["latency"].value == 0.0
 
 
 def test_a_factor_measured_on_one_side_only_is_the_prior_on_both():
-    scored = score(case(figures(p50_ms=None), figures()), SIDES)
+    scored = scored_of(figures(p50_ms=None), figures())
     assert scored.factors["local"]["latency"].source == "prior"
     assert scored.factors["cloud"]["latency"].source == "prior"
 
 
 def test_cost_is_relative_to_the_dearest():
-    scored = score(case(figures(cost_per_call=1.0), figures(cost_per_call=4.0)), SIDES)
+    scored = scored_of(figures(cost_per_call=1.0), figures(cost_per_call=4.0))
     assert scored.factors["local"]["cost"].value == 0.75
     assert scored.factors["cloud"]["cost"].value == 0.0
 
 
 def test_cost_is_relative_to_max_cost_where_it_is_given():
-    scored = score(case(figures(), figures(cost_per_call=4.0)), SIDES, max_cost=16.0)
+    scored = scored_of(figures(), figures(cost_per_call=4.0), most=16.0)
     assert scored.factors["cloud"]["cost"].value == 0.75
-    assert (
-        score(case(figures(), figures(cost_per_call=4.0)), SIDES, max_cost=0.0).factors["cloud"]["cost"].value
-        == 0
-    )
+    assert scored_of(figures(), figures(cost_per_call=4.0), most=0.0).factors["cloud"]["cost"].value == 0
 
 
 def test_without_any_price_the_priors_count():
-    scored = score(case(figures(), figures()), SIDES)
+    scored = scored_of(figures(), figures())
     assert scored.factors["local"]["cost"].value == 0.9
     assert scored.factors["cloud"]["cost"].source == "prior"
 
 
 def test_what_is_free_beside_a_price_is_best():
-    assert score(case(figures(), figures(cost_per_call=1.0)), SIDES).factors["local"]["cost"].value == 1.0
+    assert scored_of(figures(), figures(cost_per_call=1.0)).factors["local"]["cost"].value == 1.0
 
 
 def test_weights_of_the_task_decide():
-    slow_at_home = case(
-        figures(p50_ms=900.0), figures(p50_ms=10.0), weights=Weights(latency=1, cost=0, privacy=0)
-    )
-    assert score(slow_at_home, SIDES).side == "cloud"
-    private = case(figures(p50_ms=900.0), figures(p50_ms=10.0), weights=Weights(latency=0, cost=0, privacy=5))
-    assert score(private, SIDES).side == "local"
+    slow, fast = figures(p50_ms=900.0), figures(p50_ms=10.0)
+    assert scored_of(slow, fast, weights=Weights(latency=1, cost=0, privacy=0)).side == "cloud"
+    assert scored_of(slow, fast, weights=Weights(latency=0, cost=0, privacy=5)).side == "local"
 
 
 def test_only_the_ratios_of_weights_count():
-    once = score(case(weights=Weights(latency=4, cost=3, privacy=3)), SIDES)
-    assert once.scores == score(case(), SIDES).scores
+    once = scored_of(weights=Weights(latency=4, cost=3, privacy=3))
+    assert once.scores == scored_of().scores
 
 
 def test_local_wins_a_tie():
-    tied = case(figures(), figures(), weights=Weights(latency=1, cost=0, privacy=0))
-    scored = score(tied, SIDES)
+    scored = scored_of(figures(), figures(), weights=Weights(latency=1, cost=0, privacy=0))
     assert scored.scores["local"] == scored.scores["cloud"]
     assert scored.side == "local"
 
@@ -125,7 +135,7 @@ some_figures = st.none() | st.builds(
     st.none() | amounts,
 )
 def test_scores_and_factors_are_in_zero_to_one(local, cloud, left_ms, weights, max_cost):
-    scored = score(case(local, cloud, left_ms, weights=weights), SIDES, max_cost)
+    scored = scored_of(local, cloud, left_ms, weights=weights, most=max_cost)
     assert all(0.0 <= value <= 1.0 for value in scored.scores.values())
     for found in scored.factors.values():
         assert all(0.0 <= factor.value <= 1.0 for factor in found.values())

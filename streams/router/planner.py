@@ -1,0 +1,226 @@
+"""The router's decision, built once for each version of the rules. Pure: no I/O, and time is an argument."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from schemas import ids
+from schemas.messages import Failure, Plan, RequestInfo, Result, Verdict
+from schemas.rules import Rules
+from streams.cache.keys import answer_key
+from streams.privacy.examiner import examiner_of
+from streams.privacy.verdict import NORMAL, verdict_of
+from streams.registry.figures import View
+from streams.router.admission import Admitted, info_of
+from streams.router.constraints import CONSTRAINTS, Constraint, Purse
+from streams.router.decompose import Lexicon, TaskFound
+from streams.router.decomposer import Decomposer, Splitter
+from streams.router.keeping import versions_of
+from streams.router.laying import Ask, Terms, step_options
+from streams.router.plan import Planned, plan, refusal
+from streams.router.predictor import Predictor
+from streams.router.prices import Prices
+from streams.router.veil import Examines
+
+__all__ = ["Considered", "Found", "Planner", "Purse"]
+
+log = logging.getLogger(__name__)
+
+_OVERDUE = Failure(
+    code="deadline_exceeded", message="the deadline had passed when the request was read; send it again"
+)
+_NO_STORE = Failure(
+    code="object_missing",
+    message="the request's inputs are in an object store and none is configured; send them in the record",
+)
+_CONFLICT = Failure(
+    code="id_conflict",
+    message="this id was used before with other content, whose answer stands; choose a new id",
+)
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A request with its task. The verdict in `info` is the least that holds: what the request, its tenant
+    and its task declare; nothing has been examined yet. `key` is the cache key of the answer, where it may be
+    kept."""
+
+    admitted: Admitted
+    task: TaskFound
+    info: RequestInfo
+    key: str | None = None
+
+
+class Considered(msgspec.Struct, frozen=True):
+    """A request with its task and its verdict (in `info`), and the mask where that is `masked`."""
+
+    admitted: Admitted
+    task: TaskFound
+    info: RequestInfo
+    mask: dict[str, str] = {}
+    key: str | None = None
+
+
+class Planner:
+    """Decides on requests by `rules`.
+
+    `examiner` gives the verdicts (None: the one that the rules name); `decomposers` and `predictors` are by
+    task.
+
+    Raises:
+        UnknownDetector: the rules name a detector that is not there.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        *,
+        examiner: Examines | None = None,
+        constraints: Sequence[Constraint] = CONSTRAINTS,
+        decomposers: Mapping[str, Decomposer] | None = None,
+        predictors: Mapping[str, Predictor] | None = None,
+    ) -> None:
+        self.rules = rules
+        self._lexicon = Lexicon(rules)
+        self._splitter = Splitter(rules, decomposers or {})
+        self._examiner: Examines = examiner_of(rules.privacy) if examiner is None else examiner
+        self._terms = Terms(
+            version=rules.version,
+            constraints=tuple(constraints),
+            prices=Prices(rules),
+            examiner=self._examiner,
+            examination=rules.privacy,
+            predictors=dict(predictors or {}),
+        )
+
+    def decide(self, admitted: Admitted, view: View, now: int, purse: Purse = "open") -> Planned:
+        """The plan of a request, or the answer that refuses it."""
+        considered = self.consider(admitted, now)
+        return considered if isinstance(considered, Planned) else self.plan(considered, view, now, purse)
+
+    def consider(self, admitted: Admitted, now: int) -> Considered | Planned:
+        """Task and verdict of a request; Planned where it is refused."""
+        found = self.find(admitted, now)
+        return found if isinstance(found, Planned) else self.examine(found)
+
+    def find(self, admitted: Admitted, now: int) -> Found | Planned:
+        """The task of a request, by name, phrase or decomposer; Planned where it is refused."""
+        request = admitted.request
+        named = self._lexicon.find(request)
+        if isinstance(named, Failure):
+            return self._refused(admitted, named)
+        task = self._splitter.split(request, named)
+        if isinstance(task, Failure):
+            return self._refused(admitted, task, named)
+        info = self._info(admitted, task, self._floor(admitted, task))
+        if info.deadline <= now:
+            return self.refused(info, _OVERDUE)
+        if request.claim is not None:
+            return self.refused(info, _NO_STORE)
+        return Found(admitted, task, info)
+
+    def examine(self, found: Found) -> Considered:
+        """The verdict on a request; this may take milliseconds."""
+        info, request = found.info, found.admitted.request
+        verdict, mask = info.privacy, dict[str, str]()
+        if verdict.level == "normal":
+            verdict = verdict_of(request, self._examiner)
+            if verdict.masked:
+                verdict, mask = self._masked(verdict, found)
+            if verdict is not NORMAL:
+                info = msgspec.structs.replace(info, privacy=verdict)
+        return Considered(found.admitted, found.task, info, mask, found.key)
+
+    def plan(
+        self,
+        considered: Considered,
+        view: View,
+        now: int,
+        purse: Purse = "open",
+        *,
+        keeps_steps: bool = False,
+        left_budget: float | None = None,
+    ) -> Planned:
+        """Plan a request by what is alive in `view` and what the budget said. `keeps_steps`: there is a cache
+        for the answers of steps. `left_budget` is what is left of the budget, where that is known."""
+        ask = Ask(
+            request=considered.admitted.request,
+            info=considered.info,
+            task=considered.task,
+            terms=self._terms,
+            now=now,
+            purse=purse,
+            mask=considered.mask,
+            key=considered.key,
+            keeps_steps=keeps_steps,
+            left_budget=left_budget,
+        )
+        return plan(ask, view)
+
+    def keyed(self, found: Found, view: View) -> Found:
+        """`found` with the cache key of its whole answer, where that may be kept for equal requests."""
+        if found.info.privacy.level != "normal" or not self.rules.cache_s:
+            return found
+        versions: list[str] = []
+        for step in found.task.steps:
+            more = versions_of(step, step_options(step), view)
+            if more is None:
+                return found
+            versions += more
+        key = answer_key(found.admitted.request, found.task.name, self.rules.version, versions)
+        return msgspec.structs.replace(found, key=key)
+
+    def cached(self, found: Found, answer: Result) -> Planned:
+        """A plan that is the kept `answer` to an equal request."""
+        return Planned(
+            Plan(request=found.info, rules=self.rules.version, decisions=answer.decisions, answer=answer), ()
+        )
+
+    def conflict(self, admitted: Admitted) -> Planned:
+        """The refusal of a request whose id was used for other content, under an id of its own."""
+        as_id = ids.conflicting(admitted.id, admitted.digest)
+        verdict = self._floor(admitted, None)
+        return self.refused(info_of(admitted, verdict, admitted.request.task, None, as_id), _CONFLICT)
+
+    def refused(self, info: RequestInfo, failure: Failure) -> Planned:
+        """A plan whose answer is `failure`."""
+        return Planned(refusal(info, failure, self.rules.version), ())
+
+    def _refused(self, admitted: Admitted, failure: Failure, task: TaskFound | None = None) -> Planned:
+        verdict = self._floor(admitted, task)
+        if verdict.level == "normal":
+            verdict = verdict_of(admitted.request, self._examiner)
+        name = admitted.request.task if task is None else task.name
+        return self.refused(info_of(admitted, verdict, name, None), failure)
+
+    def _info(self, admitted: Admitted, task: TaskFound, verdict: Verdict) -> RequestInfo:
+        deadline_ms = task.rule.deadline_ms
+        if deadline_ms is None and self.rules.tenants and admitted.request.tenant is not None:
+            tenant = self.rules.tenants.get(admitted.request.tenant)
+            deadline_ms = None if tenant is None else tenant.deadline_ms
+        return info_of(admitted, verdict, task.name, deadline_ms)
+
+    def _floor(self, admitted: Admitted, task: TaskFound | None) -> Verdict:
+        """The level that request, tenant and task declare, with the reasons."""
+        request = admitted.request
+        tenant = self.rules.tenants.get(request.tenant) if request.tenant is not None else None
+        reasons = [
+            name
+            for name, level in (
+                ("declared", request.privacy),
+                ("tenant", "normal" if tenant is None else tenant.privacy),
+                ("task", "normal" if task is None else task.rule.privacy),
+            )
+            if level != "normal"
+        ]
+        return Verdict(level="high", reasons=tuple(reasons)) if reasons else NORMAL
+
+    def _masked(self, verdict: Verdict, found: Found) -> tuple[Verdict, dict[str, str]]:
+        request = found.admitted.request
+        try:
+            return verdict, self._examiner.mask(request.query, request.inputs, request.params)
+        except Exception as error:  # noqa: BLE001 - whatever a detector raises means local
+            log.error("the mask failed (%s); the request stays local", type(error).__name__)
+            return Verdict(level="high", reasons=verdict.reasons), {}

@@ -1,0 +1,51 @@
+"""What a call of a target may cost. Prices in the rules stand over those of the cards."""
+
+from __future__ import annotations
+
+from schemas.messages import Side
+from schemas.rules import Rules
+from streams.registry.figures import Target
+
+
+class Prices:
+    """The prices of one version of the rules."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = {
+            (side, capability): price
+            for name, price in rules.prices.items()
+            for side, _, capability in [name.partition("/")]
+        }
+        ceilings = [tenant.per_day for tenant in rules.tenants.values()]
+        self.budgeted = rules.budget is not None or any(limit is not None for limit in ceilings)
+        """Whether the rules know any ceiling."""
+
+    def bound(self, side: Side, capability: str, target: Target | None) -> float | None:
+        """The most that one call costs, 0 where it is free, None where nobody knows.
+
+        Of a target that is not alive (`scale_to_zero`) and has no price in the rules, the cloud is taken
+        for paid where there is a budget, and else for free.
+        """
+        if self._rules:
+            price = self._rules.get((side, capability))
+            if price is not None:
+                return price.bound
+        if target is None:
+            return None if self.budgeted and side == "cloud" else 0.0
+        figures = target.figures
+        if figures.max_cost is not None:
+            return figures.max_cost
+        return None if figures.cost_per_call > 0.0 or figures.cost_per_token > 0.0 else 0.0
+
+    def expected(self, side: Side, capability: str, target: Target | None) -> float | None:
+        """What one call costs as far as is known beforehand, None where nothing is."""
+        if self._rules:
+            price = self._rules.get((side, capability))
+            if price is not None:
+                return (price.bound or 0.0) if price.per_1k_tokens else price.per_call
+        if target is None:
+            return None
+        figures = target.figures
+        if figures.cost_per_token > 0.0:
+            return figures.max_cost or figures.cost_per_call
+        return figures.cost_per_call or figures.max_cost or 0.0
