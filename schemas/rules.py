@@ -31,14 +31,15 @@ __all__ = [
 ]
 
 
-def parse_rules(raw: bytes) -> Rules:
-    """The rules in `raw`, a JSON file in either form; templates are filled in.
+def parse_rules(raw: bytes, *, in_code: bool = False) -> Rules:
+    """The rules in `raw`, a JSON file in either form; templates are filled in. `in_code`: the steps are those
+    of one request, and keys of their task may be for others.
 
     Raises:
         RulesError: it is refused; the message has the JSON path, the line and the mend of the first thing
         wrong in each independent part of the file, and so has `problems`.
     """
-    text = RulesText.read(raw)
+    text = RulesText.read(raw, in_code)
     file, tasks = tasks_of(text)
     capabilities = check_rules(text, file, tasks)
     replies = reply_topics(file.reply_topics)

@@ -111,7 +111,7 @@ def _capabilities(text: RulesText, tasks: dict[str, TaskRule]) -> Pairs:
     places: dict[tuple[Side, str], Path] = {}
     for name, task in tasks.items():
         for index, step in enumerate(task.steps):
-            path = (*text.task_path(name), "steps", index)
+            path = text.step_path(name, index)
             for side in sides_of(step):
                 places.setdefault((side, step.capability), path)
                 for number, other in enumerate(step.alternatives):

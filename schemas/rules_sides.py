@@ -20,15 +20,8 @@ def check_sides(text: RulesText, name: str, task: TaskRule, path: Path) -> None:
     _check_task_side(text, given, task, path)
     if task.privacy == "high":
         _check_high(text, task, path)
-    for key in _OF_CLOUD:
-        if key in given and all(step.side == "local" for step in task.steps):
-            text.refuse((*path, key), f"`{key}` is for the cloud, and no step of this task may run there")
-    for key in _OF_LOCAL:
-        if key in given and all(step.side == "cloud" for step in task.steps):
-            text.refuse((*path, key), f"`{key}` is for the local side, and every step runs in the cloud")
-    if task.predictor is not None and all(step.side != "auto" for step in task.steps):
-        why = "a predictor chooses between the sides, and no step has a choice; leave it out, or give a step"
-        text.refuse((*path, "predictor"), f'{why} the side "auto"')
+    if not text.in_code:
+        _check_used(text, given, task, path)
     steps: list[dict[str, Any]] = given.get("steps", [])
     for index, step in enumerate(task.steps):
         own = steps[index] if steps else {}
@@ -38,6 +31,18 @@ def check_sides(text: RulesText, name: str, task: TaskRule, path: Path) -> None:
                 text.refuse((*place, key), f"`{key}` is for the local side, and this step runs in the cloud")
         _check_times(text, task, step, place if "slow_ms" in own else path, "slow_ms", _NEVER_ASKED)
         _check_times(text, task, step, place if "latency_ms" in own else path, "latency_ms", _TOO_LATE)
+
+
+def _check_used(text: RulesText, given: dict[str, Any], task: TaskRule, path: Path) -> None:
+    for key in _OF_CLOUD:
+        if key in given and all(step.side == "local" for step in task.steps):
+            text.refuse((*path, key), f"`{key}` is for the cloud, and no step of this task may run there")
+    for key in _OF_LOCAL:
+        if key in given and all(step.side == "cloud" for step in task.steps):
+            text.refuse((*path, key), f"`{key}` is for the local side, and every step runs in the cloud")
+    if task.predictor is not None and all(step.side != "auto" for step in task.steps):
+        why = "a predictor chooses between the sides, and no step has a choice; leave it out, or give a step"
+        text.refuse((*path, "predictor"), f'{why} the side "auto"')
 
 
 def _check_task_side(text: RulesText, given: dict[str, Any], task: TaskRule, path: Path) -> None:

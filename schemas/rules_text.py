@@ -35,16 +35,19 @@ _PARTS: dict[str, type[msgspec.Struct]] = {
 
 
 class RulesText:
-    """The text of a rules file and what it says. `problems` are the refusals so far."""
+    """The text of a rules file and what it says. `problems` are the refusals so far; `in_code` says that the
+    steps were made for one request.
+    """
 
-    def __init__(self, text: str, said: dict[str, Any]) -> None:
+    def __init__(self, text: str, said: dict[str, Any], in_code: bool = False) -> None:
         self.text = text
         self.said = said
+        self.in_code = in_code
         self.flat = "tasks" not in said
         self.problems: list[Problem] = []
 
     @classmethod
-    def read(cls, raw: bytes) -> RulesText:
+    def read(cls, raw: bytes, in_code: bool = False) -> RulesText:
         """The file in `raw`.
 
         Raises:
@@ -73,7 +76,7 @@ class RulesText:
             check_value(said, "the file")
         except ValueError as error:
             raise _refusal(str(error)) from None
-        return cls(text, said)
+        return cls(text, said, in_code)
 
     @contextmanager
     def part(self) -> Iterator[None]:
@@ -118,6 +121,17 @@ class RulesText:
     def task_path(self, name: str) -> Path:
         """Where the task `name` stands."""
         return (name,) if self.flat else ("tasks", name)
+
+    def step_path(self, name: str, index: int) -> Path:
+        """Where a step of the task `name` stands, or what stands for it."""
+        entry, path = self.entry(name), self.task_path(name)
+        if "steps" in entry:
+            return (*path, "steps", index)
+        return (*path, "capability") if "capability" in entry else path
+
+    def names(self, task: str) -> bool:
+        """Whether the file itself has the task."""
+        return task in (self.said if self.flat else self.said["tasks"])
 
     def entry(self, name: str) -> dict[str, Any]:
         """What the file itself says of the task `name`; nothing for one that is built in."""

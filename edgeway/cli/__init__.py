@@ -15,6 +15,7 @@ from edgeway.cli import (
     audit,
     backtest,
     broker,
+    check,
     demo,
     explain,
     feedback,
@@ -42,13 +43,16 @@ _COMMANDS = (
     aggregator,
     worker,
     topics,
+    check,
     audit,
     broker,
     feedback,
     models,
 )
 
-_WRITERS = ("send", "results", "explain", "backtest", "audit", "topics", "broker", "feedback", "models")
+_WRITERS = frozenset(
+    ("send", "results", "explain", "backtest", "audit", "topics", "check", "broker", "feedback", "models")
+)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -47,6 +47,8 @@ CAPABILITIES: dict[str, Function] = {
     "local/vision/image_class": image_class,
     "local/finance/tokenize": tokenize,
     "local/nlp/entities": entities,
+    "cloud/finance/tokenize": tokenize,
+    "cloud/nlp/entities": entities,
     "cloud/finance/indicators": indicators,
     "cloud/finance/chart": chart,
     "local/geo/gps_check": gps_check,

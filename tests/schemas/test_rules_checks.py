@@ -87,6 +87,11 @@ class TestSides:
     def test_what_is_none(self, task):
         assert "t" in parsed(t=task).tasks
 
+    def test_keys_may_be_for_the_steps_of_other_requests(self):
+        task = {"fallback_url": "https://a.example/b", "predictor": "p.npz", "steps": [LOCAL]}
+        assert refused(t=task)[0] == "$.t.fallback_url"
+        assert parse_rules(json.dumps({"t": task}).encode(), in_code=True).tasks["t"].fallback_url
+
     def test_built_in_steps_are_named(self):
         path, reason = refused(financial_report={"side": "local"})
         assert path == "$.financial_report.side"
