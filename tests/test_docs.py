@@ -23,7 +23,8 @@ def test_every_link_to_a_file_leads_there(page: Path) -> None:
 
 def test_the_examples_of_rules_are_rules() -> None:
     examples = JSON.findall((ROOT / "docs" / "rules.md").read_text(encoding="utf-8"))
-    assert len(examples) == 2
+    assert len(examples) == 3
     tasks = [parse_rules(example.encode()).tasks for example in examples]
     assert "claim_review" in tasks[0]
+    assert parse_rules(examples[2].encode()).prices["cloud/nlp/summarize"].bound == pytest.approx(0.041)
     assert tasks[1]["image_captioning"].fallback_url == "https://cloud-api.example.com/vision/caption"
