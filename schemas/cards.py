@@ -54,8 +54,8 @@ class Card(Part, frozen=True, kw_only=True):
 
 
 class Live(Part, frozen=True, kw_only=True):
-    """Live figures of one capability on one worker. `error_ratio` over the last minute, times in ms, None =
-    nothing yet.
+    """Live figures of one capability on one worker. `error_ratio` and the percentiles are of the last ten
+    seconds or, where that is less, the last ten rows within a minute; times in ms, None = nothing yet.
     """
 
     queue: int = 0

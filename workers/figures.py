@@ -1,4 +1,4 @@
-"""Live figures of a capability over the last minute: pure, time is an argument (ms on any steady clock)."""
+"""Live figures of a capability as it is now: pure, time is an argument (ms on any steady clock)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from typing import NamedTuple
 
 from schemas.cards import Live
 
-WINDOW_MS = 60_000.0
+WINDOW_MS = 10_000.0
+"""A breaker that opened lets only a few calls through. Over a minute it would take these a minute to prove
+that a model is well again."""
+LEAST_ROWS = 10
+OLDEST_MS = 60_000.0
+"""Where fewer than LEAST_ROWS ran within WINDOW_MS, the last ones before count too, back to this."""
 MAX_RUNS = 4096
-"""Runs remembered at most: above 68 runs a second the window is shorter than a minute."""
+"""Runs remembered at most: above 400 runs a second the window is shorter."""
 
 
 class Run(NamedTuple):
@@ -22,7 +27,7 @@ class Run(NamedTuple):
 
 
 class Figures:
-    """What the last minute's runs say."""
+    """What the runs of the last ten seconds say, or where these are few the last ten rows."""
 
     def __init__(self) -> None:
         self._runs: deque[Run] = deque(maxlen=MAX_RUNS)
@@ -34,11 +39,12 @@ class Figures:
 
     def live(self, now: float, *, queue: int = 0, in_flight: int = 0, load_ms: float = 0.0) -> Live:
         """The figures at `now`; percentiles by row, nearest rank."""
-        while self._runs and self._runs[0].ended < now - WINDOW_MS:
+        while self._runs and self._runs[0].ended < now - OLDEST_MS:
             self._runs.popleft()
-        rows = sum(run.rows for run in self._runs)
-        errors = sum(run.errors for run in self._runs)
-        by_time = sorted((run.service_ms, run.rows) for run in self._runs)
+        runs = self._recent(now)
+        rows = sum(run.rows for run in runs)
+        errors = sum(run.errors for run in runs)
+        by_time = sorted((run.service_ms, run.rows) for run in runs)
         return Live(
             queue=queue,
             in_flight=in_flight,
@@ -48,6 +54,16 @@ class Figures:
             served=self.served,
             load_ms=load_ms,
         )
+
+    def _recent(self, now: float) -> list[Run]:
+        runs: list[Run] = []
+        rows = 0
+        for run in reversed(self._runs):
+            if run.ended < now - WINDOW_MS and rows >= LEAST_ROWS:
+                break
+            runs.append(run)
+            rows += run.rows
+        return runs
 
 
 def _rank(by_time: list[tuple[float, int]], rows: int, share: float) -> float | None:

@@ -11,6 +11,8 @@ FAILING_RATIO = 0.5
 MIN_CALLS = 10
 OPEN_MS = 5_000
 TRIALS = 5
+PATIENCE_MS = 2_500
+MOST_SLACK = 32
 
 Cause = Literal["slow", "failing"]
 
@@ -25,11 +27,12 @@ class Breaker:
 
     Trials are counted twice, because not every plan that may call the target does so, and the aggregator
     calls without asking: what the router lets through uses one up, and each beat sets how many are left by
-    what was served since and what waits. A side without a beat is not in the view at all, and so needs no
-    breaker.
+    what was served since and what waits. Where PATIENCE_MS after all were used up fewer calls than that have
+    come, twice as many may pass, and so on. A side without a beat is not in the view at all, and so needs
+    no breaker.
     """
 
-    __slots__ = ("_cause", "_left", "_served", "_until", "_workers", "slow_ms")
+    __slots__ = ("_cause", "_left", "_served", "_slack", "_until", "_workers", "slow_ms")
 
     def __init__(self, slow_ms: float = SLOW_MS) -> None:
         self.slow_ms = slow_ms
@@ -37,6 +40,7 @@ class Breaker:
         self._until = 0
         self._left = -1  # trials left; below zero while it is not half open
         self._served = 0
+        self._slack = 1
         self._workers = 1
 
     def observe(self, figures: Figures, now: int) -> None:
@@ -76,11 +80,17 @@ class Breaker:
             self._served = 0  # a worker was restarted and counts anew
         served = figures.served - self._served
         if served and bad is None:
-            self._cause, self._left = None, -1
+            self._cause, self._left, self._slack = None, -1, 1
         elif bad is not None and served >= self._trials:
+            if served >= 2 * self._trials:
+                self._slack = 1
             self._open(bad, figures, now)
         else:
-            self._left = max(0, self._trials - served - figures.queue)
+            wanted = self._trials - served - figures.queue
+            if wanted > 0 and self._left == 0 and now >= self._until:
+                self._slack = min(MOST_SLACK, 2 * self._slack)
+                self._until = now + PATIENCE_MS
+            self._left = max(0, wanted * self._slack)
 
     @property
     def _trials(self) -> int:
@@ -91,7 +101,8 @@ class Breaker:
 
     def _advance(self, now: int) -> None:
         if self._cause is not None and not self._is_half_open() and now >= self._until:
-            self._left = self._trials
+            self._left = self._trials * self._slack
+            self._until = now + PATIENCE_MS
 
     def _open(self, cause: Cause, figures: Figures, now: int) -> None:
         self._cause = cause

@@ -1,4 +1,4 @@
-"""Figures of the last minute."""
+"""Figures of the last seconds."""
 
 from __future__ import annotations
 
@@ -33,6 +33,28 @@ def test_what_is_older_than_a_minute_counts_as_served_only() -> None:
     assert (late.p90_ms, late.error_ratio, late.served) == (10.0, 0.5, 4)
     gone = figures.live(200_000.0)
     assert (gone.p50_ms, gone.p90_ms, gone.error_ratio, gone.served) == (None, None, 0.0, 4)
+
+
+def test_ten_seconds_count_where_enough_ran() -> None:
+    figures = Figures()
+    for number in range(40):
+        figures.add(Run(number * 1000.0, 600.0 if number < 25 else 10.0, 1, 0))
+    assert figures.live(39_000.0).p90_ms == 10.0
+    assert figures.live(30_000.0).p90_ms == 600.0
+
+
+def test_where_few_ran_the_last_rows_count() -> None:
+    figures = Figures()
+    for number in range(12):
+        figures.add(Run(number * 4_000.0, 600.0 if number < 3 else 10.0, 1, 0))
+    live = figures.live(44_000.0)
+    assert live.p90_ms == 10.0
+    figures = Figures()
+    figures.add(Run(0.0, 600.0, 5, 0))
+    figures.add(Run(30_000.0, 10.0, 5, 0))
+    assert figures.live(40_000.0).p90_ms == 600.0
+    figures.add(Run(41_000.0, 10.0, 5, 0))
+    assert figures.live(42_000.0).p90_ms == 10.0
 
 
 def test_memory_is_bounded() -> None:

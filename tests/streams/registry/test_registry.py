@@ -212,3 +212,52 @@ def test_who_is_live_depends_on_the_last_beat_alone(beats):
     alive = sum(not leaving and now - at <= GONE_MS for at, leaving in last.values())
     figures = registry.live("local", "nlp/intent", now)
     assert (figures.workers if figures else 0) == alive
+
+
+def test_max_qps_is_that_of_all_workers():
+    registry = Registry()
+    registry.observe(beat("w1", offer(max_qps=1.0)), 1000)
+    registry.observe(beat("w2", offer(max_qps=2.0)), 1000)
+    for _ in range(3):
+        assert not throttled(registry, 1000)
+        registry.admit("local", "nlp/intent", 1000)
+    assert throttled(registry, 1000)
+    assert not throttled(registry, 1400)
+    registry.observe(beat("w3", offer()), 1400)
+    assert not throttled(registry, 1400)
+    assert registry.view(1400).counted == frozenset()
+
+
+def throttled(registry: Registry, now: int) -> bool:
+    target = registry.view(now).at("local", "nlp/intent")
+    assert target is not None
+    return target.throttled
+
+
+def test_what_may_be_called_later_is_no_call_yet():
+    registry = Registry()
+    registry.observe(beat("w1", offer(max_qps=1.0)), 1000)
+    for _ in range(5):
+        registry.admit("local", "nlp/intent", 1000, sent=False)
+    assert not throttled(registry, 1000)
+
+
+def test_versions_schemas_and_caching_over_workers():
+    registry = Registry()
+    schema = {"required": ["text"]}
+    registry.observe(beat("w1", offer(cacheable=True, input_schema=schema)), 1000)
+    figures = registry.live("local", "nlp/intent", 1000)
+    assert figures is not None
+    assert (figures.cacheable, figures.input_schema, figures.versions) == (True, schema, ("1",))
+    card = Card(capability="nlp/intent", side="local", version="2", model="m", cost_per_token=0.1)
+    registry.observe(beat("w2", Offer(card=card)), 1000)
+    figures = registry.live("local", "nlp/intent", 1000)
+    assert figures is not None
+    assert (figures.cacheable, figures.versions, figures.cost_per_token) == (False, ("1", "2"), 0.1)
+    assert figures.input_schema == {"allOf": [schema, {}]}
+
+
+def test_alternatives_share_the_limit_of_their_step():
+    step = b'{"name": "a", "alternatives": ["b"], "slow_ms": 900}'
+    rules = parse_rules(b'{"tasks": {"a": {"steps": [%b]}}, "builtin": false}' % step)
+    assert slow_limits(rules) == {"a": 900, "b": 900}
