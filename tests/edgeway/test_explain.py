@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from edgeway.explain import FAILURES, explain
+from edgeway.explain import CONSTRAINTS as WORDS
+from edgeway.explain import FAILURES, explain, of_privacy, planned
 from schemas.errors import ERROR_CODES
-from schemas.messages import Decision, Factor, Failure, Result
+from schemas.messages import Decision, Factor, Failure, Result, Verdict
+from streams.router.constraints import CONSTRAINTS
 
 
 def one(decision: Decision, **result: object) -> str:
@@ -120,3 +122,107 @@ def test_a_failed_step_does_not_speak_for_the_others() -> None:
 
 def test_every_error_code_of_a_step_is_said_in_words() -> None:
     assert set(FAILURES) <= set(ERROR_CODES)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("budget", "the budget has not enough left for it"),
+        ("max_cost", "it would cost more than the request allows"),
+        ("unknown_cost", "nobody knows what it may cost at most"),
+        ("input_schema", "the inputs are not what the capability takes there"),
+        ("max_qps", "it gets as many calls a second as it takes already"),
+        ("latency", "it is slower than the task allows"),
+    ],
+)
+def test_every_constraint_says_why_a_side_is_closed(name: str, told: str) -> None:
+    line = one(Decision(step="s", side="local", rule=name, forbidden={"cloud": (name,)}))
+    assert line == f"Step s went to the edge: the other side was closed; the cloud was closed: {told}."
+
+
+def test_the_words_have_every_constraint_of_the_router() -> None:
+    assert {rule.name for rule in CONSTRAINTS} <= set(WORDS)
+
+
+def test_a_predicted_weak_answer_and_the_capability_chosen() -> None:
+    line = one(Decision(step="s", side="cloud", rule="predicted_weak", expected=0.25, capability="nlp/big"))
+    assert line == (
+        "Step s went to the cloud: the answer of the edge is expected to be too weak; of those that can do "
+        "it, nlp/big was chosen; the edge's answer was expected to be enough with a chance of 0.25."
+    )
+
+
+@pytest.mark.parametrize(
+    ("reasons", "masked", "told"),
+    [
+        (("declared",), False, "(the request declares it): it stays at the edge."),
+        (("tenant",), False, "(the rules say so of its tenant): it stays at the edge."),
+        (("task",), False, "(the rules say so of its task): it stays at the edge."),
+        (("verdict_failed",), False, "(it could not be examined): it stays at the edge."),
+        (
+            ("declared", "email"),
+            False,
+            "(the request declares it; found in it: email): it stays at the edge.",
+        ),
+        (("credit_card",), True, "(found in it: credit card): the cloud gets placeholders"),
+        ((), False, ": it stays at the edge."),
+    ],
+)
+def test_privacy_is_told(reasons: tuple[str, ...], masked: bool, told: str) -> None:
+    (line,) = explain(
+        Result(id="r", status="ok", privacy=Verdict(level="high", reasons=reasons, masked=masked))
+    )
+    assert line.startswith("Sensitive")
+    assert told in line
+
+
+def test_what_is_not_sensitive_needs_no_words() -> None:
+    assert of_privacy(Verdict()) is None
+    assert explain(Result(id="r", status="ok", privacy=Verdict())) == []
+
+
+def test_a_kept_answer_says_so_first() -> None:
+    kept = Result(
+        id="r", status="ok", cached=True, decisions=(Decision(step="s", side="local", rule="fixed_side"),)
+    )
+    assert explain(kept)[0] == "The answer to an equal request was still kept: nothing ran for this one."
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("over_budget", "the budget had not enough left to pay for it"),
+        ("decomposer_failed", "the code that splits the request failed"),
+        ("no_placement", "what it was to be given must not go there"),
+    ],
+)
+def test_failures_of_this_router(code: Any, told: str) -> None:
+    decision = Decision(step="s", side="cloud", rule="fixed_side")
+    result = Result(
+        id="r",
+        status="error",
+        missing=("s",),
+        decisions=(decision,),
+        error=Failure(code=code, message="step s: x"),
+    )
+    assert explain(result)[0].endswith(f"; {told}.")
+
+
+def test_what_is_planned_is_told_in_the_present() -> None:
+    decision = Decision(
+        step="s",
+        side="local",
+        rule="score",
+        scores={"local": 0.6, "cloud": 0.4},
+        forbidden={"cloud": ("budget",)},
+        threshold=0.9,
+        reserved=0.5,
+        note="x",
+    )
+    (line,) = planned([decision])
+    assert line == (
+        "Step s goes to the edge: it scores 0.60 against 0.40 for the cloud; below a confidence of 0.90 the "
+        "other side is asked too; the cloud is closed: the budget has not enough left for it; 0.5 would be "
+        "set aside to pay for it (x)."
+    )
+    assert planned([Decision(step="s", rule="budget")]) == ["Step s can run nowhere."]

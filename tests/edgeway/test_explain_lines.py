@@ -1,0 +1,93 @@
+"""Requests in files: objects, arrays and lines; none lost, little of it in memory."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgeway.explain_lines import Piece, pieces
+from schemas.limits import MAX_RECORD_BYTES
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab\u4e2d ", max_size=3), inner),
+    max_leaves=5,
+)
+REQUESTS = st.lists(
+    st.dictionaries(st.text("ab\u4e2d ", max_size=3), JSON, max_size=4), min_size=1, max_size=6
+)
+
+
+def of(text: str | bytes) -> list[Piece]:
+    raw = text.encode() if isinstance(text, str) else text
+    return list(pieces(io.BytesIO(raw)))
+
+
+def values(found: list[Piece]) -> list[Any]:
+    return [json.loads(piece.raw) for piece in found]
+
+
+@given(REQUESTS, st.sampled_from([None, 1, 4]), st.sampled_from(["", "\ufeff", "\n \n"]))
+def test_an_array_gives_its_elements(asked: list[Any], indent: int | None, before: str) -> None:
+    found = of(before + json.dumps(asked, indent=indent, ensure_ascii=False))
+    assert values(found) == asked
+    assert [piece.number for piece in found] == list(range(1, len(asked) + 1))
+
+
+@given(REQUESTS, st.sampled_from(["\n", "\r\n", "\n\n"]))
+def test_lines_give_a_request_each(asked: list[Any], end: str) -> None:
+    text = end.join(json.dumps(one, ensure_ascii=False) for one in asked)
+    found = of(text)
+    assert values(found) == asked
+    assert [text.encode().split(b"\n")[piece.number - 1].strip() for piece in found] == [
+        piece.raw for piece in found
+    ]
+
+
+@given(st.dictionaries(st.text("ab", min_size=1, max_size=3), JSON, max_size=4))
+def test_an_object_over_several_lines_is_one_request(asked: dict[str, Any]) -> None:
+    assert values(of(json.dumps(asked, indent=2))) == [asked]
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("", []),
+        ("\n\n", []),
+        ("[]", []),
+        ("no json\n{}\n", [1, 2]),
+        ('{"a":\n{}\n{}\n', [1, 2, 3]),
+        ("[1,\n{}\n", [1, 2]),
+        ("{}\n[\n{}", [1, 2, 3]),
+        ("{}{}", [1]),
+    ],
+)
+def test_what_is_broken_stays_in_its_place(text: str, numbers: list[int]) -> None:
+    assert [piece.number for piece in of(text)] == numbers
+
+
+def test_a_line_too_long_is_cut_and_the_next_is_whole() -> None:
+    found = of(b'{"a": 1}\n' + b"x" * (9 * MAX_RECORD_BYTES) + b'\n{"b": 2}\n')
+    assert [piece.number for piece in found] == [1, 2, 3]
+    assert len(found[1].raw) == 2 * MAX_RECORD_BYTES
+    assert found[2].raw == b'{"b": 2}'
+
+
+def test_lines_are_given_as_they_come() -> None:
+    given: list[int] = []
+
+    class Slow(io.RawIOBase):
+        def readline(self, size: int | None = -1, /) -> bytes:
+            given.append(1)
+            return b'{"task": "t"}\n' if len(given) < 1000 else b""
+
+    found: Iterator[Piece] = pieces(Slow())  # type: ignore[arg-type]
+    next(found)
+    next(found)
+    assert len(given) <= 3
