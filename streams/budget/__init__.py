@@ -6,6 +6,7 @@ from streams.budget.closed import ClosedBudget
 from streams.budget.errors import LedgerMissing
 from streams.budget.memory import MemoryBudget
 from streams.budget.ports import GRACE_MS, Balance, Begin, Budget, Paid, Reservation, Spend
+from streams.budget.redis import RedisBudget
 
 __all__ = [
     "GRACE_MS",
@@ -16,6 +17,7 @@ __all__ = [
     "LedgerMissing",
     "MemoryBudget",
     "Paid",
+    "RedisBudget",
     "Reservation",
     "Spend",
 ]

@@ -84,6 +84,8 @@ def reserve(holding: Entry | None, ask: Ask, room: Room) -> Reserved:
         return Reserved(why) if why else Reserved("granted", Move(_fresh("reserved", ask), reserved=ask.cost))
     if holding.state == "released":
         return Reserved("released")
+    if holding.tenant != ask.tenant:
+        return Reserved("tenant")
     more = ask.cost - holding.amount
     if holding.state == "used" or more <= 0:
         return Reserved("granted")
@@ -101,6 +103,8 @@ def begin(holding: Entry | None, payment: Entry | None, ask: Ask, room: Room) ->
         return Begun("late")
     if holding is not None and holding.state == "released":
         return Begun("released")
+    if holding is not None and holding.tenant != ask.tenant:
+        return Begun("tenant")
     if holding is None or holding.state == "used":
         why = _refusal(ask.cost, ask.window, room)
         if why:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from schemas.rules_structs import BudgetRule, TenantRule
 from streams.budget import ledger
@@ -47,7 +47,7 @@ class MemoryBudget:
             if found.holding is not None:
                 self._make((subtask,), found.holding)
             whys.append(found.why)
-        return self._told(whys, (each.tenant or "" for each in wanted))
+        return self._told(window, whys, (each.tenant or "" for each in wanted))
 
     async def begin(self, asks: Sequence[Begin], now: int) -> list[bool]:
         window = self._open(now)
@@ -56,16 +56,15 @@ class MemoryBudget:
             ask = Ask(tenant or "", cost_micros(cost), expires, now, window)
             holding = self._holding((subtask,))
             payment = self._entries.get((subtask, nonce))
-            room = self._room(ask.tenant if holding is None or holding.state == "used" else holding.tenant)
-            found = ledger.begin(holding, payment, ask, room)
+            found = ledger.begin(holding, payment, ask, self._room(ask.tenant))
             if found.holding is not None and found.payment is not None:
                 self._make((subtask,), Move(found.holding))
                 self._make((subtask, nonce), found.payment)
             whys.append(found.why)
-        return self._told(whys, (each.tenant or "" for each in asks))
+        return self._told(window, whys, (each.tenant or "" for each in asks))
 
     async def settle(self, paid: Sequence[Paid | tuple[str, str, float]], now: int) -> None:
-        self._open(now)
+        window = self._open(now)
         touched = set()
         for subtask, nonce, cost in paid:
             payment = self._entries.get((subtask, nonce))
@@ -78,10 +77,10 @@ class MemoryBudget:
             if move is not None:
                 self._make((subtask, nonce), move)
             touched.add(payment.tenant)
-        self._told([], touched)
+        self._told(window, [], touched)
 
     async def release(self, subtasks: Sequence[str], now: int) -> None:
-        self._open(now)
+        window = self._open(now)
         touched = set()
         for subtask in subtasks:
             holding = self._entries.get((subtask,))
@@ -89,7 +88,7 @@ class MemoryBudget:
             if holding is not None and move is not None:
                 self._make((subtask,), move)
                 touched.add(holding.tenant)
-        self._told([], touched)
+        self._told(window, [], touched)
 
     async def spend(self, now: int) -> Spend:
         window = self._open(now)
@@ -146,8 +145,7 @@ class MemoryBudget:
                 sums[0] += move.reserved
                 sums[1] += move.spent
 
-    def _told(self, whys: list[Why], tenants: Iterator[str] | set[str]) -> list[bool]:
-        window = self._latest
+    def _told(self, window: int, whys: list[Why], tenants: Iterable[str]) -> list[bool]:
         self._figures.answered(whys)
         balances = {tenant: self._balance(window, tenant) for tenant in tenants}
         self._figures.show(self._balance(window, None), balances)
