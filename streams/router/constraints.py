@@ -103,12 +103,16 @@ def live(case: Case) -> Sequence[Side]:
 
 def failing(case: Case) -> Sequence[Side]:
     """The breaker is open because calls fail."""
-    return _gated(case, "failing")
+    local, cloud = case.local, case.cloud
+    return _closed(
+        local is not None and local.gate == "failing", cloud is not None and cloud.gate == "failing"
+    )
 
 
 def slow(case: Case) -> Sequence[Side]:
     """The breaker is open because calls take longer than `slow_ms`."""
-    return _gated(case, "slow")
+    local, cloud = case.local, case.cloud
+    return _closed(local is not None and local.gate == "slow", cloud is not None and cloud.gate == "slow")
 
 
 def budget(case: Case) -> Sequence[Side]:
@@ -135,15 +139,20 @@ def unknown_cost(case: Case) -> Sequence[Side]:
 
 def input_schema(case: Case) -> Sequence[Side]:
     """The inputs do not fit the card's `input_schema`, as far as they are known."""
-    return [side for side in SIDES if misfit(case, side) is not None]
+    local, cloud = schema_of(case.local), schema_of(case.cloud)
+    unfit = bool(local) and misfit(case, local) is not None
+    if local == cloud:
+        return SIDES if unfit else ()
+    return _closed(unfit, bool(cloud) and misfit(case, cloud) is not None)
 
 
-def misfit(case: Case, side: Side) -> str | None:
-    """The name of the input that does not fit `side`, None where all do."""
-    target = case.local if side == "local" else case.cloud
-    if target is None or not target.figures.input_schema:
-        return None
-    return shape_of(target.figures.input_schema).misfit(case.inputs, case.params, case.later)
+def schema_of(target: Target | None) -> dict[str, Any]:
+    return _NO_SCHEMA if target is None else target.figures.input_schema
+
+
+def misfit(case: Case, schema: dict[str, Any]) -> str | None:
+    """The name of the input that does not fit, None where all do."""
+    return shape_of(schema).misfit(case.inputs, case.params, case.later)
 
 
 def max_qps(case: Case) -> Sequence[Side]:
@@ -169,30 +178,20 @@ def long_input(case: Case) -> Sequence[Side]:
 
 def backlog(case: Case) -> Sequence[Side]:
     """The queue alone takes longer than what is left: one more call would be work for nobody."""
-    closed: list[Side] = []
-    for side in SIDES:
-        target = case.target(side)
-        wait = None if target is None else target.figures.wait_ms()
-        if wait is not None and wait > case.left_ms:
-            closed.append(side)
-    return closed
+    local, cloud, left = case.local, case.cloud, case.left_ms
+    return _closed(
+        local is not None and local.wait_ms is not None and local.wait_ms > left,
+        cloud is not None and cloud.wait_ms is not None and cloud.wait_ms > left,
+    )
 
 
 def deadline(case: Case) -> Sequence[Side]:
     """Queue and service together are predicted to take longer than what is left."""
-    closed: list[Side] = []
-    for side in SIDES:
-        target = case.target(side)
-        predicted = None if target is None else target.figures.predicted_ms()
-        if predicted is not None and predicted > case.left_ms:
-            closed.append(side)
-    return closed
-
-
-def _gated(case: Case, gate: str) -> Sequence[Side]:
-    local = case.local is not None and case.local.gate == gate
-    cloud = case.cloud is not None and case.cloud.gate == gate
-    return _closed(local, cloud)
+    local, cloud, left = case.local, case.cloud, case.left_ms
+    return _closed(
+        local is not None and local.predicted_ms is not None and local.predicted_ms > left,
+        cloud is not None and cloud.predicted_ms is not None and cloud.predicted_ms > left,
+    )
 
 
 def _closed(local: bool, cloud: bool) -> Sequence[Side]:
@@ -222,19 +221,8 @@ CONSTRAINTS: tuple[Constraint, ...] = (
 )
 """The rules in the order in which they are named."""
 
-PASSING = frozenset(
-    (
-        "no_live_capability",
-        "breaker_failing",
-        "budget",
-        "max_qps",
-        "backlog",
-        "breaker_slow",
-        "latency",
-        "deadline",
-    )
-)
-"""Those that hold for the moment only, whatever the request says."""
+
+_NO_SCHEMA: dict[str, Any] = {}
 
 
 class Closed(NamedTuple):
@@ -247,18 +235,27 @@ class Closed(NamedTuple):
 NOTHING_CLOSED = Closed({}, frozenset())
 
 
-def examine(case: Case, constraints: Iterable[Constraint]) -> Closed:
+Asked = tuple[str, Callable[[Case], Sequence[Side]], bool]
+"""A constraint taken apart, so that asking is quick: its name, its question, whether it gives way."""
+
+
+def asked(constraints: Iterable[Constraint]) -> tuple[Asked, ...]:
+    """The constraints as `examine` asks them."""
+    return tuple([(each.name, each.forbids, each.gives_way) for each in constraints])
+
+
+def examine(case: Case, constraints: Sequence[Asked]) -> Closed:
     """Ask every constraint."""
     reasons: dict[str, tuple[str, ...]] | None = None
     firmly: set[str] = set()
-    for constraint in constraints:
-        sides = constraint.forbids(case)
+    for name, forbids, gives_way in constraints:
+        sides = forbids(case)
         if not sides:
             continue
         if reasons is None:
             reasons = {}
         for side in sides:
-            reasons[side] = (*reasons.get(side, ()), constraint.name)
-            if not constraint.gives_way:
+            reasons[side] = (*reasons.get(side, ()), name)
+            if not gives_way:
                 firmly.add(side)
     return NOTHING_CLOSED if reasons is None else Closed(reasons, frozenset(firmly))

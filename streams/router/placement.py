@@ -9,7 +9,7 @@ import msgspec
 
 from schemas.messages import Attempt, Decision, Side, Trigger
 from schemas.rules import StepRule
-from streams.router.constraints import PASSING, SIDES, Case, Closed, Constraint, examine
+from streams.router.constraints import SIDES, Case, Closed, Constraint, examine
 from streams.router.prices import Prices
 from streams.router.score import Option, score
 
@@ -27,9 +27,9 @@ Reasons = dict[str, tuple[str, ...]]
 class Placed(NamedTuple):
     """A step's attempts (none where no side is left), its threshold, the decision.
 
-    `threshold` is the confidence below which the `weak` attempt starts. It is given without such an attempt
-    where the cloud is closed only for the moment: a weak local answer is then one that could have been
-    better.
+    `threshold` is the confidence below which the `weak` attempt starts. It is given without such an attempt,
+    too, where the rules name one or leave the side open: the aggregator marks a weak answer for which no
+    better place was allowed.
     """
 
     attempts: tuple[Attempt, ...]
@@ -54,7 +54,7 @@ def place(
     step: StepRule,
     cases: Sequence[Case],
     prices: Prices,
-    constraints: Iterable[Constraint],
+    constraints: Sequence[Asked],
     expected: float | None = None,
 ) -> Placed:
     """Place `step`. `cases` are that of its capability and those of its alternatives; `expected` is the
@@ -90,6 +90,8 @@ def _open(step: StepRule, cases: Sequence[Case], prices: Prices, constraints: It
     """The options that the constraints leave; where there are none, those that no firm rule closes."""
     candidates: Sequence[Side] = SIDES if step.side == "auto" else (step.side,)
     closed = [examine(case, constraints) for case in cases]
+    if len(cases) == 1 and not closed[0].reasons:
+        return _Open({side: [_option(side, cases[0], prices)] for side in candidates}, {}, None)
     places = [(side, case, said) for side in candidates for case, said in zip(cases, closed, strict=True)]
     left = [place for place in places if place[0] not in place[2].reasons]
     note = None
@@ -199,7 +201,7 @@ def _placed(step: StepRule, case: Case, choice: _Choice) -> Placed:
     first, decision = order[0], choice.decision
     threshold = threshold_of(step, first) if first.side == "local" else None
     escalates = len(order) > 1 and order[1].side == "cloud"
-    if threshold is not None and not (escalates or _is_closed_for_now(step, decision)):
+    if step.side != "auto" and step.local_threshold is None:
         threshold = None
     attempts = [
         Attempt(side=first.side, triggers=("first",), capability=first.capability, max_cost=first.bound)
@@ -222,11 +224,6 @@ def _affordable(order: Sequence[Option], left: float) -> list[Option]:
             kept.append(option)
             left -= option.bound
     return kept
-
-
-def _is_closed_for_now(step: StepRule, decision: Decision) -> bool:
-    names = decision.forbidden.get("cloud")
-    return step.side == "auto" and names is not None and PASSING.issuperset(names)
 
 
 def _refused(step: StepRule, reasons: Reasons) -> Decision:

@@ -10,6 +10,7 @@ from schemas.errors import SchemaError
 from schemas.ids import parse_subtask_id
 from schemas.messages import Failure, Partial
 from streams.cache import answer_of, step_of
+from streams.cache.figures import count
 from streams.delivery import Lane, Output, Record
 from streams.registry import Registry
 from streams.router.admission import Admitted
@@ -115,13 +116,15 @@ class Round:
             if entry is None and shelf.is_there:
                 self._join(item, key, shelf)
             elif entry is not None:
-                self._answer(item, found, entry)
+                count("answer", "hit" if self._answer(item, found, entry) else "miss")
+            else:
+                count("answer", "unavailable")
 
     def land(self, item: Item, entry: bytes | None) -> None:
         """Answer an item that has waited, if there is an answer now."""
         item.waits = False
-        if item.found is not None and entry is not None:
-            self._answer(item, item.found, entry)
+        shared = item.found is not None and entry is not None and self._answer(item, item.found, entry)
+        count("answer", "shared" if shared else "miss")
 
     def _join(self, item: Item, key: str, shelf: Shelf[Item]) -> None:
         assert item.found is not None
@@ -130,11 +133,15 @@ class Round:
             self.led.append(key)
         else:
             item.waits = shelf.flights.follow(key, item, deadline - OWN_MS, self.now)
+        if not item.waits:
+            count("answer", "miss")
 
-    def _answer(self, item: Item, found: Found, entry: bytes) -> None:
+    def _answer(self, item: Item, found: Found, entry: bytes) -> bool:
+        """Whether `entry` answers the item."""
         answer = answer_of(entry, found.info, self.planner.rules.version)
         if answer is not None:
             item.planned = self.planner.cached(found, answer)
+        return answer is not None
 
     async def examine(self, items: Sequence[Item]) -> None:
         """The verdict on each item that needs one."""
@@ -172,19 +179,26 @@ class Round:
             for step, sent in zip(roots, item.planned.first, strict=False):
                 if step.cache is not None:
                     wanted.setdefault(step.cache, []).append((item, sent.subtask.id))
+        hits = 0
         for key, entry in (await self._shelf.entries(list(wanted))).items():
             for item, subtask in wanted[key]:
-                self._keep(item, subtask, entry)
+                hits += self._keep(item, subtask, entry)
+        count("step", "hit", hits)
+        count(
+            "step", "miss" if self._shelf.is_there else "unavailable", sum(map(len, wanted.values())) - hits
+        )
 
-    def _keep(self, item: Item, subtask: str, entry: bytes) -> None:
+    def _keep(self, item: Item, subtask: str, entry: bytes) -> bool:
+        """Whether `entry` answers the subtask."""
         assert item.planned is not None
         partial = step_of(entry, subtask, item.planned.plan.request.deadline)
         if partial is None:
-            return
+            return False
         item.kept = {**item.kept, subtask: partial}
         step = parse_subtask_id(subtask).step
         unpaid = [each for each in item.planned.reservations if parse_subtask_id(each.subtask).step != step]
         item.planned = item.planned._replace(reservations=tuple(unpaid))
+        return True
 
     async def reserve(self, items: Sequence[Item]) -> None:
         """Set aside what the plans may cost; a request that the budget refuses is planned again without."""

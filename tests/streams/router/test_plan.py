@@ -69,6 +69,22 @@ class TestAttempts:
         assert found.plan.steps[0].threshold is None
         assert decision(found).side == "cloud"
 
+    @pytest.mark.parametrize(
+        ("task", "local", "request_", "threshold"),
+        [
+            ({}, CALIBRATED, {"privacy": "high"}, 0.9),
+            ({"local_threshold": 0.7}, MEASURED, {"privacy": "high"}, 0.7),
+            ({}, MEASURED, {"privacy": "high"}, None),
+            ({"side": "local", "local_threshold": 0.7}, MEASURED, {}, 0.7),
+            ({"side": "local"}, CALIBRATED, {}, None),
+        ],
+    )
+    def test_a_threshold_stays_where_no_better_place_is_allowed(self, task, local, request_, threshold):
+        """So that the aggregator marks an answer below it."""
+        found = planned(rules_of(intent=task), view_of(local=local), **request_)
+        assert attempts(found) == [("local", ("first",))]
+        assert found.plan.steps[0].threshold == threshold
+
     @pytest.mark.parametrize("side", ["local", "cloud"])
     def test_a_fixed_side_has_one_attempt(self, side):
         found = planned(rules_of(intent={"side": side}), view_of())
@@ -336,7 +352,8 @@ def test_attempts_keep_their_contract(rules, view, request, deadline_ms):
         assert step.attempts[0].triggers == ("first",)
         assert all("first" not in attempt.triggers for attempt in step.attempts[1:])
         weak = [attempt for attempt in step.attempts if "weak" in attempt.triggers]
-        assert bool(weak) == (step.threshold is not None)
+        assert not weak or step.threshold is not None
+        assert step.threshold is None or step.attempts[0].side == "local"
         assert not weak or (step.attempts[0].side, weak[0].side) == ("local", "cloud")
 
 
