@@ -41,9 +41,12 @@ class Cluster:
     bootstrap: str
     children: Children
     faults: list[Fault] = field(default_factory=list)
+    rules: Path = RULES
+    redis: str | None = None
 
-    def router(self, number: int = 0, *, static: bool = True) -> str:
-        return self._start("router", f"router-{number}", static, ())
+    def router(self, number: int = 0, *, static: bool = True, port: int | None = None) -> str:
+        flags = () if port is None else ("--port", str(port))
+        return self._start("router", f"router-{number}", static, flags)
 
     def aggregator(self, number: int = 0, *, static: bool = True) -> str:
         return self._start("aggregator", f"aggregator-{number}", static, ())
@@ -65,25 +68,34 @@ class Cluster:
         return fault
 
     def _start(self, role: str, name: str, static: bool, flags: Sequence[str]) -> str:
-        common = ["--kafka", self.bootstrap, "--rules", str(RULES), *(("--slot", name) if static else ())]
+        common = [
+            "--kafka",
+            self.bootstrap,
+            "--rules",
+            str(self.rules),
+            *(("--slot", name) if static else ()),
+        ]
+        common += [] if self.redis is None else ["--redis", self.redis]
         self.children.start(name, [role, *common, *flags])
         return name
 
 
 @contextlib.asynccontextmanager
-async def cluster(folder: Path, *, brokers: int = 1) -> AsyncIterator[Cluster]:
-    """A Kafka with the topics of the faults' rules; all processes end with it."""
+async def cluster(
+    folder: Path, *, brokers: int = 1, rules: Path = RULES, redis: str | None = None
+) -> AsyncIterator[Cluster]:
+    """A Kafka with the topics of the rules; all processes end with it."""
     folder.mkdir(parents=True, exist_ok=True)
     async with EmbeddedKafka(BrokerSettings(brokers=brokers)) as kafka:
         replication = 3 if brokers == 3 else 1
         settings = Settings(
-            kafka=kafka.bootstrap, rules=RULES, partitions=PARTITIONS, replication=replication
+            kafka=kafka.bootstrap, rules=rules, partitions=PARTITIONS, replication=replication
         )
         report = await apply_topics(settings, topics_for(rules_of(settings), PARTITIONS))
         assert report.good, report.problems
         children = Children(folder)
         try:
-            yield Cluster(folder, kafka, kafka.bootstrap, children)
+            yield Cluster(folder, kafka, kafka.bootstrap, children, rules=rules, redis=redis)
         finally:
             await children.stop_all()
 

@@ -18,7 +18,9 @@ from tests.faults.harness.cluster import PARTITIONS
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One record of `results`; `at` is its append time in ms, `said` what must not differ between records."""
+    """One record of `results`; `at` is its append time in ms, `said` what must not differ between records,
+    `side` that of a one-step answer.
+    """
 
     partition: int
     at: int
@@ -26,6 +28,7 @@ class Answer:
     code: str | None
     approximate: bool
     said: int
+    side: str | None = None
 
 
 @dataclass(slots=True)
@@ -87,5 +90,8 @@ class Collector:
         result = decode(record.value or b"", Result)
         error = None if result.error is None else result.error.code
         said = hash((result.status, repr(result.output), error))
-        answer = Answer(record.partition, record.timestamp, result.status, error, result.approximate, said)
+        side = next(iter(result.sides.values())) if len(result.sides) == 1 else None
+        answer = Answer(
+            record.partition, record.timestamp, result.status, error, result.approximate, said, side
+        )
         self.answers.setdefault(result.id, []).append(answer)

@@ -37,15 +37,16 @@ class Size:
 Faults = Callable[[Cluster, Sent], Awaitable[None]]
 
 
-async def warm_up(load: Load, collector: Collector, wait_s: float = 40.0) -> None:
-    """Send one request of each kind until all are answered `ok`: every topic has been written and read then.
+async def warm_up(load: Load, collector: Collector, tasks: Sequence[str] = MIX, wait_s: float = 40.0) -> None:
+    """Send one request of each of `tasks` until all are answered `ok`: every topic has been written and read
+    then.
 
     Raises:
         AssertionError: the system does not answer at all.
     """
     until = time.monotonic() + wait_s
     for round_ in range(1000):
-        names = [f"warm-{round_}-{task}" for task in sorted(set(MIX))]
+        names = [f"warm-{round_}-{task}" for task in sorted(set(tasks))]
         for number, name in enumerate(names, start=1):
             await load.put(*request(name, name.rpartition("-")[2], number, 5_000))
         await collector.until(names, 6.0)
@@ -63,10 +64,12 @@ async def under_load(
     faults: Faults,
     *,
     requests: Iterator[tuple[str, bytes]] | None = None,
+    tasks: Sequence[str] = MIX,
+    judge_answers: Callable[[Report, Collector], None] | None = None,
 ) -> Report:
     """Warm up, send the load while `faults` runs, wait for every answer, and report."""
     async with Collector(at.bootstrap) as collector, Load(at.bootstrap) as load:
-        await warm_up(load, collector)
+        await warm_up(load, collector, tasks)
         stream = requests if requests is not None else mixed(size.deadline_ms)
         trouble = asyncio.create_task(faults(at, load.sent))
         try:
@@ -78,7 +81,10 @@ async def under_load(
         wanted = load.sent.acknowledged
         await collector.until(wanted, size.deadline_ms / 1000 + 15.0)
         await asyncio.sleep(SETTLE_S)
-        return await report_of(scenario, at, load.sent, collector.answers, size.deadline_ms)
+        report = await report_of(scenario, at, load.sent, collector.answers, size.deadline_ms)
+        if judge_answers is not None:
+            judge_answers(report, collector)
+        return report
 
 
 def judge(report: Report, *, ok_share: float = OK_SHARE, late: int = 0) -> Report:

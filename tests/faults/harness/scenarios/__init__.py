@@ -8,7 +8,17 @@ from pathlib import Path
 
 from tests.faults.harness.report import Report
 from tests.faults.harness.runs import Size
-from tests.faults.harness.scenarios import brokers, kills, long_open, members, memory, records, silence
+from tests.faults.harness.scenarios import (
+    brokers,
+    kills,
+    long_open,
+    members,
+    memory,
+    privacy,
+    records,
+    silence,
+    slow_cloud,
+)
 
 Scenario = Callable[[Path, Size], Awaitable[Report]]
 
@@ -43,5 +53,9 @@ SCENARIOS: dict[str, Entry] = {
     ),
     "members": Entry(members.join_and_leave, Size(600, 40.0), Size(10_000, 100.0)),
     "memory": Entry(memory.memory, Size(6_000, 400.0), Size(200_000, 500.0)),
+    "privacy": Entry(privacy.privacy, Size(1_000, 50.0), Size(20_000, 80.0)),
+    "slow-cloud": Entry(
+        slow_cloud.slow_cloud, Size(1_050, 30.0, seconds=8.0), Size(5_000, 40.0, seconds=30.0)
+    ),
     "plain-json": Entry(records.plain_json, Size(1, 1.0), Size(1, 1.0)),
 }
