@@ -47,10 +47,10 @@ def warns_of_topics(settings: Settings) -> Reach:
             return
         async with asyncio.timeout(LOOK_S):
             problems = await verify_topics(settings, added)
-        wrong = [str(problem) for problem in problems if problem.severity == "error"]
+        wrong = [f"{problem.topic} {problem.what}" for problem in problems if problem.severity == "error"]
         if wrong:
             log.warning(
-                "rules %s need other topics: %s; make them: edgeway topics apply --rules %s",
+                "rules %s need other topics: %s; mend them: edgeway topics apply --rules %s",
                 new.version,
                 "; ".join(wrong),
                 settings.rules,
