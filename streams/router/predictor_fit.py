@@ -19,6 +19,7 @@ SKETCH_BYTES = 250_000
 FOLDS = 5
 _STEPS = 200
 _STEP = 2.0
+_SLOPE_DECAY = 1e-2
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
@@ -77,7 +78,8 @@ def _acceptance(
     where = np.concatenate([np.array(row) % BUCKETS for row in rows])
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     share, spread = 1 / np.sqrt(sizes), np.repeat(np.arange(len(sizes)), sizes)
-    scale = float(leads.std()) or 1.0
+    # Leads that hardly differ say nothing: taken by their own spread they would say everything.
+    scale = max(float(leads.std()), 0.5)
     scaled = (leads - leads.mean()) / scale
     # The rate of the data is where a model that knows nothing stands.
     rate = (float(wanted.sum()) + 0.5) / (len(wanted) + 1)
@@ -88,7 +90,7 @@ def _acceptance(
         odds = np.add.reduceat(at[where], starts) * share + at[-2] * scaled + at[-1]
         error = (1 / (1 + np.exp(-np.clip(odds, -30, 30))) - wanted) / len(wanted)
         found = np.bincount(where, (error * share)[spread], len(at)) + decay * at
-        found[-2:] = (error * scaled).sum(), error.sum()
+        found[-2:] = (error * scaled).sum() + _SLOPE_DECAY * at[-2], error.sum()
         return found
 
     done = _descend(begin, slopes)

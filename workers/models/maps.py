@@ -33,8 +33,10 @@ class Temperature:
 
     def apply(self, confidences: ArrayLike) -> Floats:
         """The mapped confidences, of the same shape."""
-        out: Floats = 1.0 / (1.0 + np.exp(-logit(confidences) / self.value))
-        return np.clip(out, 0.0, 1.0)
+        # Beyond 500 the sigmoid is 0 or 1 and the exponential overflows.
+        odds = np.clip(logit(confidences) / self.value, -500.0, 500.0)
+        out: Floats = 1.0 / (1.0 + np.exp(-odds))
+        return out
 
     def to_card(self) -> dict[str, Any]:
         """Its form in a card."""
