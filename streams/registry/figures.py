@@ -61,11 +61,17 @@ class Figures(msgspec.Struct, frozen=True):
 
 class Target(msgspec.Struct, frozen=True):
     """A capability on one side as the router may use it; `throttled` where it has had its `max_qps` for
-    now."""
+    now. `wait_ms` and `predicted_ms` are those of the figures, worked out once."""
 
     figures: Figures
     gate: Gate = "closed"
     throttled: bool = False
+    wait_ms: float | None = None
+    predicted_ms: float | None = None
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "wait_ms", self.figures.wait_ms())
+        msgspec.structs.force_setattr(self, "predicted_ms", self.figures.predicted_ms())
 
 
 class View(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from schemas.messages import Attempt, Decision, Examination, Request, RequestInf
 from schemas.rules import StepRule
 from streams.references import resolve, resolve_known
 from streams.registry.figures import View
-from streams.router.constraints import SIDES, Case, Constraint, Purse, misfit
+from streams.router.constraints import Asked, Case, Purse, misfit, schema_of
 from streams.router.decompose import TaskFound
 from streams.router.keeping import step_key_of
 from streams.router.placement import place, slow_ms_of
@@ -26,7 +26,7 @@ class Terms(NamedTuple):
     """What one version of the rules decides by; `predictors` are by task."""
 
     version: str
-    constraints: Sequence[Constraint]
+    constraints: Sequence[Asked]
     prices: Prices
     examiner: Examines
     examination: Examination
@@ -161,4 +161,9 @@ def _max_batch(step: StepRule, cloud_batch_size: int | None, attempts: Sequence[
 
 
 def _misfit(cases: Sequence[Case]) -> str | None:
-    return next((name for case in cases for side in SIDES if (name := misfit(case, side)) is not None), None)
+    for case in cases:
+        for target in (case.local, case.cloud):
+            schema = schema_of(target)
+            if schema and (name := misfit(case, schema)) is not None:
+                return name
+    return None

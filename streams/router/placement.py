@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from schemas.messages import Attempt, Decision, Side, Trigger
 from schemas.rules import StepRule
-from streams.router.constraints import SIDES, Case, Closed, Constraint, examine
+from streams.router.constraints import SIDES, Asked, Case, Closed, examine
 from streams.router.prices import Prices
 from streams.router.score import Option, score
 
@@ -86,7 +86,7 @@ def slow_ms_of(step: StepRule, attempts: int) -> int | None:
     return DEFAULT_SLOW_MS if attempts > 1 else None
 
 
-def _open(step: StepRule, cases: Sequence[Case], prices: Prices, constraints: Iterable[Constraint]) -> _Open:
+def _open(step: StepRule, cases: Sequence[Case], prices: Prices, constraints: Sequence[Asked]) -> _Open:
     """The options that the constraints leave; where there are none, those that no firm rule closes."""
     candidates: Sequence[Side] = SIDES if step.side == "auto" else (step.side,)
     closed = [examine(case, constraints) for case in cases]

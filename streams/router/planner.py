@@ -15,7 +15,7 @@ from streams.privacy.examiner import examiner_of
 from streams.privacy.verdict import NORMAL, verdict_of
 from streams.registry.figures import View
 from streams.router.admission import Admitted, info_of
-from streams.router.constraints import CONSTRAINTS, Constraint, Purse
+from streams.router.constraints import CONSTRAINTS, Constraint, Purse, asked
 from streams.router.decompose import Lexicon, TaskFound
 from streams.router.decomposer import Decomposer, Splitter
 from streams.router.keeping import versions_of
@@ -88,7 +88,7 @@ class Planner:
         self._examiner: Examines = examiner_of(rules.privacy) if examiner is None else examiner
         self._terms = Terms(
             version=rules.version,
-            constraints=tuple(constraints),
+            constraints=asked(constraints),
             prices=Prices(rules),
             examiner=self._examiner,
             examination=rules.privacy,
@@ -204,8 +204,10 @@ class Planner:
 
     def _floor(self, admitted: Admitted, task: TaskFound | None) -> Verdict:
         """The level that request, tenant and task declare, with the reasons."""
-        request = admitted.request
-        tenant = self.rules.tenants.get(request.tenant) if request.tenant is not None else None
+        request, tenants = admitted.request, self.rules.tenants
+        tenant = tenants.get(request.tenant) if tenants and request.tenant is not None else None
+        if request.privacy == "normal" and tenant is None and (task is None or task.rule.privacy == "normal"):
+            return NORMAL
         reasons = [
             name
             for name, level in (

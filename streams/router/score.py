@@ -77,7 +77,7 @@ def _factor(prior: float, live: list[float] | None, index: int, weight: float) -
 def _latency(options: Sequence[Option], left_ms: int) -> list[float] | None:
     values: list[float] = []
     for option in options:
-        predicted = None if option.target is None else option.target.figures.predicted_ms()
+        predicted = None if option.target is None else option.target.predicted_ms
         if predicted is None:
             return None
         values.append(_clip(1.0 - predicted / left_ms) if left_ms > 0 else 0.0)

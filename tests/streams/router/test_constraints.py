@@ -7,7 +7,7 @@ from schemas.messages import Verdict
 from schemas.rules import TaskRule
 from streams.registry import Target
 from streams.router import constraints
-from streams.router.constraints import CONSTRAINTS, Case, Rule, examine
+from streams.router.constraints import CONSTRAINTS, Case, Rule, asked, examine
 from tests.helpers.routing import MEASURED, UNMEASURED
 
 HIGH = Verdict(level="high", reasons=("declared",))
@@ -30,7 +30,7 @@ def target(gate: str = "closed", **figures: object) -> Target:
 
 
 def test_an_easy_case_meets_none():
-    assert examine(case(), CONSTRAINTS).reasons == {}
+    assert examine(case(), asked(CONSTRAINTS)).reasons == {}
 
 
 def test_privacy():
@@ -81,7 +81,7 @@ def test_what_is_not_measured_is_never_late():
 
 
 def test_all_reasons_are_named_in_order():
-    found = examine(case(verdict=HIGH, cloud=None, local=target("slow")), CONSTRAINTS)
+    found = examine(case(verdict=HIGH, cloud=None, local=target("slow")), asked(CONSTRAINTS))
     assert found.reasons == {"cloud": ("privacy", "no_live_capability"), "local": ("breaker_slow",)}
     assert found.firmly == {"cloud"}
 
@@ -90,4 +90,4 @@ def test_a_rule_of_ones_own():
     def never(_: Case) -> list[constraints.Side]:
         return ["cloud"]
 
-    assert examine(case(), [Rule("budget", never)]).reasons == {"cloud": ("budget",)}
+    assert examine(case(), asked([Rule("budget", never)])).reasons == {"cloud": ("budget",)}
