@@ -59,6 +59,15 @@ RULES_REFUSED = Gauge("edgeway_rules_refused", "1 while the rules file is not wh
 RULES_INFO = Gauge("edgeway_rules_info", "1 for the version of the rules in force", ["version"])
 
 
+PRIVACY_VERDICTS = Counter("edgeway_privacy_verdicts_total", "Payloads examined", ["level"])
+PRIVACY_FINDINGS = Counter("edgeway_privacy_findings_total", "Kinds found in examined payloads", ["kind"])
+PRIVACY_S = Histogram(
+    "edgeway_privacy_seconds",
+    "Processor time of one examination",
+    buckets=(0.0001, 0.0003, 0.001, 0.003, 0.005, 0.01, 0.03, 0.1, 0.3, 1.0),
+)
+
+
 class _Counts(Collector):
     def __init__(self, name: str, text: str, source: Callable[[], Mapping[str, float]]) -> None:
         self._name, self._text, self._source = name, text, source

@@ -9,8 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 from schemas.messages import Examination, Request, Verdict
+from streams import metrics
 from streams.privacy.detectors import BUILT_IN, UnknownDetector, load
-from streams.privacy.finding import Detector, Finding, TextReader
+from streams.privacy.finding import KINDS, Detector, Finding, TextReader
 from streams.privacy.masks import conceal, mask_for
 from streams.privacy.texts import MAX_CHARS, Texts, Unexaminable
 from streams.privacy.verdict import DECLARED_HIGH, NORMAL, UNDECIDED
@@ -22,6 +23,8 @@ MAX_SECONDS = 2.0
 
 _MASKINGS = 3
 _DEFAULT = Examination()
+
+_LABELS = KINDS | {"too_long", "too_deep", "too_slow", "unknown_type", "verdict_failed"}
 
 log = logging.getLogger(__name__)
 
@@ -47,13 +50,13 @@ class Examiner:
         """The verdict on a payload. Never raises: whatever goes wrong makes it `high`."""
         if not self._detectors:
             return NORMAL
-        try:
-            return self._examined(parts)
-        except Unexaminable as error:
-            return Verdict(level="high", reasons=(error.reason,))
-        except Exception as error:  # noqa: BLE001 - a detector's error means local; its text may quote the payload
-            log.error("the examination failed (%s); the payload stays local", type(error).__name__)
-            return UNDECIDED
+        started = time.thread_time()
+        verdict = self._safely(parts)
+        metrics.PRIVACY_S.observe(time.thread_time() - started)
+        metrics.PRIVACY_VERDICTS.labels(verdict.level).inc()
+        for reason in verdict.reasons:
+            metrics.PRIVACY_FINDINGS.labels(reason if reason in _LABELS else "other").inc()
+        return verdict
 
     def findings(self, *parts: Any) -> list[Finding]:
         """All that is found in a payload, each kind and text once, in the order of the detectors.
@@ -87,6 +90,15 @@ class Examiner:
             mask = mask_for(((kind, text) for text, kind in wanted.items()), texts)
             concealed = tuple(conceal(part, mask) for part in parts)
         return mask
+
+    def _safely(self, parts: tuple[Any, ...]) -> Verdict:
+        try:
+            return self._examined(parts)
+        except Unexaminable as error:
+            return Verdict(level="high", reasons=(error.reason,))
+        except Exception as error:  # noqa: BLE001 - a detector's error means local; its text may quote the payload
+            log.error("the examination failed (%s); the payload stays local", type(error).__name__)
+            return UNDECIDED
 
     def _examined(self, parts: tuple[Any, ...]) -> Verdict:
         kinds: set[str] = set()

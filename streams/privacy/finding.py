@@ -29,6 +29,7 @@ KINDS = frozenset(
         "plate",
         "secret",
         "title",
+        "unread",
         "url",
         "username",
     }

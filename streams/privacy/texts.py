@@ -18,9 +18,11 @@ MAX_CHARS = 100_000
 """Characters that are examined of one payload; one with more stays local, whole."""
 
 _PLAIN_KEYS = frozenset(
-    ("body", "content", "context", "data", "document", "file", "image", "images", "input", "inputs")
-    + ("instruction", "items", "message", "messages", "params", "prompt", "query", "question", "role")
-    + ("sentence", "text", "texts", "user_input", "value", "values")
+    (
+        *("body", "content", "context", "data", "document", "file", "image", "images", "input", "inputs"),
+        *("instruction", "items", "message", "messages", "params", "prompt", "query", "question", "role"),
+        *("sentence", "text", "texts", "user_input", "value", "values"),
+    )
 )
 _TELLING_KEY = re.compile(
     r"(?i)name|mail|phone|mobile|cell|tel|fax|address|street|city|town|zip|post|birth|dob|age\b|ssn|passport"
@@ -29,7 +31,8 @@ _TELLING_KEY = re.compile(
 )
 _WORDS = re.compile(r"[_\-.\s/]+|(?<=[a-z])(?=[A-Z])")
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}(?![A-Za-z0-9+/_=-])")
-_PRINTED = re.compile(rb"[\x20-\x7e\t]{12,}")
+_PRINTED = re.compile(rb"[\x20-\x7e\t]{16,}")
+_WHOLE_BASE64 = re.compile(r"(?:data:[\w.+/;=-]{0,100};base64,)?([A-Za-z0-9+/_\s-]{200,}={0,2})\s*")
 _UNSEEN = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\u00ad]")
 _ENCODED = 2
 _LEAST = 1_000_000
@@ -47,6 +50,9 @@ class Unexaminable(Exception):
 
 
 Read = Callable[[bytes], str | None]
+
+UNREAD_IMAGE = "\ue0001 image"
+"""Stands for an image that no reader could read; the detector `images` knows it."""
 
 
 class Texts:
@@ -107,6 +113,11 @@ class Texts:
             yield from self._text(str(value), key)
 
     def _text(self, text: str, key: str, encoded: int = 0) -> Iterator[str]:
+        if len(text) > 200 and encoded < _ENCODED and (held := _WHOLE_BASE64.fullmatch(text)):
+            raw = _unbase64("".join(held[1].split()), noise=True)
+            if raw is not None:
+                yield from self._bytes(raw, "", encoded + 1)
+                return
         self._left -= len(text) + 8
         if self._left < 0:
             raise Unexaminable("too_long")
@@ -138,16 +149,19 @@ class Texts:
                 yield from self._bytes(raw, "", encoded)
 
     def _bytes(self, raw: bytes, key: str, encoded: int = 0) -> Iterator[str]:
-        if is_image(raw):
+        image = is_image(raw)
+        if image:
             text = self._read(raw) if self._read else None
-            if text:
-                yield from self._text(text, "", encoded)
-        text = decoded(raw)
+            yield from self._text(text, "", encoded) if text is not None else (UNREAD_IMAGE,)
+        text = None if image else decoded(raw)
         if text is not None:
             yield from self._text(text, key, encoded)
             return
         for match in _PRINTED.finditer(raw):
-            yield from self._text(match[0].decode("ascii"), "", _ENCODED)
+            # What is stored beside pixels or numbers: names of authors, comments. Chance makes no such runs.
+            text = match[0].decode("ascii")
+            if sum(char.isalnum() or char == " " for char in text) > 0.85 * len(text):
+                yield from self._text(text, "", _ENCODED)
 
 
 def is_image(raw: bytes) -> bool:
@@ -169,8 +183,9 @@ def decoded(raw: bytes) -> str | None:
     return text if control <= len(text[:4096]) // 10 else None
 
 
-def _unbase64(text: str) -> bytes | None:
-    """The bytes of a base64 text, where they are text or an image; an ordinary word decodes to noise."""
+def _unbase64(text: str, noise: bool = False) -> bytes | None:
+    """The bytes of a base64 text, where they are text or an image, or `noise` is welcome; an ordinary word
+    decodes to noise."""
     body = text.rstrip("=").replace("-", "+").replace("_", "/")
     if len(body) % 4 == 1:
         return None
@@ -178,7 +193,7 @@ def _unbase64(text: str) -> bytes | None:
         raw = base64.b64decode(body + "=" * (-len(body) % 4), validate=True)
     except (binascii.Error, ValueError):
         return None
-    if is_image(raw):
+    if noise or is_image(raw):
         return raw
     try:
         plain = raw.decode()

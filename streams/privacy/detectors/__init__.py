@@ -6,10 +6,11 @@ import importlib
 
 from streams.privacy.finding import Detector, TextReader
 
-BUILT_IN = ("formats",)
+BUILT_IN = ("formats", "ids", "phones", "secrets", "addresses", "names")
 """Their names, cheapest first."""
 
 IMAGES = "images"
+"""The detector that keeps images local which nothing could read; not on by itself."""
 
 
 class UnknownDetector(ValueError):
@@ -22,13 +23,14 @@ def load(name: str) -> Detector | TextReader:
     Raises:
         UnknownDetector: there is none.
     """
-    if name in BUILT_IN:
+    if name in BUILT_IN or name == IMAGES:
         found = importlib.import_module(f"streams.privacy.detectors.{name}").detector()
         assert isinstance(found, Detector)
         return found
     if ":" not in name:
         raise UnknownDetector(
-            f"there is no detector {name!r}; use {', '.join(BUILT_IN)}, or module:attribute of your own"
+            f"there is no detector {name!r}; use {', '.join((*BUILT_IN, IMAGES))},"
+            " or module:attribute of your own"
         )
     if name.startswith(f"{IMAGES}:"):
         return _reader(name)
