@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from typing import IO, NamedTuple
 
@@ -36,10 +37,12 @@ def pieces(stream: IO[bytes]) -> Iterator[Piece]:
     first = head[-1].removeprefix(_BOM).strip() if head else b""
     if first and not _is_line(first):
         head += _more(stream, sum(map(len, head)))
-        whole = _whole(b"".join(head).removeprefix(_BOM))
+        read = b"".join(head)
+        whole = _whole(read.removeprefix(_BOM))
         if whole is not None:
             yield from whole
             return
+        head = list(_lines(io.BytesIO(read)))
     yield from _numbered(head, _lines(stream))
 
 

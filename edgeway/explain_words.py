@@ -60,6 +60,10 @@ REASONS: dict[str, str] = {
     "tenant": "the rules say so of its tenant",
     "task": "the rules say so of its task",
     "verdict_failed": "it could not be examined",
+    "too_long": "it is too long to be examined",
+    "too_deep": "it is nested too deep to be examined",
+    "too_slow": "its examination took too long",
+    "unknown_type": "it holds what cannot be examined",
 }
 """What the reasons of a verdict mean; any other is a kind of finding."""
 

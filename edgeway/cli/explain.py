@@ -77,6 +77,8 @@ def _beats(settings: Settings, args: argparse.Namespace) -> Beats:
     from edgeway.explain_live import read_beats, save
 
     beats = asyncio.run(read_beats(settings))
+    if not beats.alive():
+        say("no worker is alive: no heartbeat in the last 10 s")
     if args.save_registry is not None:
         count = save(Path(args.save_registry), beats)
         say(f"{count} workers written to {args.save_registry}")

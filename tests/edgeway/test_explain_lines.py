@@ -79,6 +79,18 @@ def test_a_line_too_long_is_cut_and_the_next_is_whole() -> None:
     assert found[2].raw == b'{"b": 2}'
 
 
+@pytest.mark.parametrize("first", [b'{"a": "', b'["'])
+def test_a_first_line_too_long_is_one_line(first: bytes) -> None:
+    found = of(first + b"x" * (3 * MAX_RECORD_BYTES) + b'\n{"b": 2}\n{"c": 3}\n')
+    assert [piece.number for piece in found] == [1, 2, 3]
+    assert found[2].raw == b'{"c": 3}'
+
+
+def test_a_long_array_in_one_line_is_whole() -> None:
+    asked = [{"text": "x" * 1000}] * 5000
+    assert values(of(json.dumps(asked))) == asked
+
+
 def test_lines_are_given_as_they_come() -> None:
     given: list[int] = []
 

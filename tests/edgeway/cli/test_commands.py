@@ -40,7 +40,19 @@ def taken() -> Iterator[int]:
 
 
 def test_every_command_is_there_and_tells_its_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("up", "router", "aggregator", "worker", "send", "results", "demo", "broker", "audit"):
+    for name in (
+        "up",
+        "router",
+        "aggregator",
+        "worker",
+        "send",
+        "results",
+        "demo",
+        "broker",
+        "audit",
+        "explain",
+        "backtest",
+    ):
         with pytest.raises(SystemExit) as end:
             main([name, "--help"])
         assert end.value.code == 0
@@ -271,6 +283,8 @@ def test_the_page_of_commands_has_every_exit_code_and_command() -> None:
         "router",
         "send",
         "results",
+        "explain",
+        "backtest",
         "audit",
     ):
         assert f"`edgeway {name}" in page
