@@ -11,7 +11,18 @@ from tests.faults.harness.scenarios import SCENARIOS
 
 pytestmark = [pytest.mark.faults, pytest.mark.integration, pytest.mark.timeout(240)]
 
-SHORT = ("plain-json", "odd-records", "killer", "no-workers", "members", "broker", "kills")
+SHORT = (
+    "plain-json",
+    "odd-records",
+    "killer",
+    "no-workers",
+    "members",
+    "broker",
+    "kills",
+    "privacy",
+    "redis",
+    "slow-cloud",
+)
 
 
 @pytest.mark.parametrize("name", SHORT)

