@@ -74,7 +74,8 @@ def _heard(args: argparse.Namespace) -> tuple[list[Feedback], int]:
     if args.file is None:
         return [_one(args)], 0
     if given := [name for name in _ONE if getattr(args, name) is not None]:
-        raise UsageError(f"--file brings whole lines: leave out {', '.join('--' + name for name in given)}")
+        flags = ", ".join("--" + (args.verdict if name == "verdict" else name) for name in given)
+        raise UsageError(f"--file brings whole lines: leave out {flags}")
     from edgeway.feedback import feedback_of
     from edgeway.request_lines import BadLine
 
