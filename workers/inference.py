@@ -19,11 +19,15 @@ def infer(
     rows: Sequence[Row],
     expired: Callable[[int], bool],
     calls: Sequence[Call] | None = None,
+    *,
+    paid: bool = False,
 ) -> list[Answer]:
     """One answer a row, in order; raises nothing but KeyboardInterrupt.
 
     Where the batch fails as a whole its rows are tried one by one; rows that `expired(index)` by then are
     left out, so that a backend that fails slowly does not hold the others up. `calls` are for a remote one.
+    `paid` rows are tried again only where the backend refused its inputs: after any other failure nobody
+    knows what they have cost already.
     """
     name = backend.card.capability
     try:
@@ -33,12 +37,13 @@ def infer(
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - a backend may raise anything: SystemExit, CancelledError
-        if len(rows) == 1:
-            return [Answer(error=told(error, name))]
-        if failure_of(error, name).code != "bad_input":
+        refused = failure_of(error, name).code == "bad_input"
+        if len(rows) == 1 or (paid and not refused):
+            return [Answer(error=told(error, name))] * len(rows)
+        if not refused:
             FAULTS.raised(error, name, len(rows))
         return [
-            late() if expired(i) else infer(backend, [row], expired, calls and [calls[i]])[0]
+            late() if expired(i) else infer(backend, [row], expired, calls and [calls[i]], paid=paid)[0]
             for i, row in enumerate(rows)
         ]
     return [answer if _is_answer(answer) else Answer(error=told(_NONE, name)) for answer in answers]
@@ -60,5 +65,6 @@ def _is_answer(found: object) -> bool:
 def late() -> Answer:
     """The answer to a row whose deadline has passed."""
     return Answer(
-        error=Failure(code="deadline_exceeded", message="the deadline passed before the model could run")
+        error=Failure(code="deadline_exceeded", message="the deadline passed before the model could run"),
+        cost=0.0,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas import codec, headers
@@ -13,6 +13,7 @@ from schemas.ids import parse_subtask_id
 from schemas.limits import MAX_RECORD_BYTES
 from schemas.messages import Failure, Model, Partial, Subtask, Timings
 from schemas.peek import peek_id
+from schemas.rules_structs import Price
 from schemas.topics import JOINS
 from schemas.values import check_value, least_size
 from streams.delivery import Outgoing, Record
@@ -23,20 +24,42 @@ LONGEST_DEADLINE_MS = 600_000
 """The most that a request may ask for: the deadline of an answer to a subtask whose own cannot be read."""
 
 
-def cost_of(answer: Answer, card: Card) -> float:
-    """What the answer cost: as the backend says, else by the card's prices; an error then cost nothing."""
+def cost_of(answer: Answer, card: Card, price: Price | None = None, bound: float = 0.0) -> float:
+    """What the answer cost: as the backend says, else by the rules' `price`, else by the card's.
+
+    Where nobody knows it is `bound`, the most that it may cost: after an error other than `bad_input`, which
+    refuses before anything is paid, or where tokens are charged and not counted.
+    """
     if answer.cost is not None:
         return answer.cost
     if answer.error is not None:
-        return 0.0
-    return card.cost_per_call + card.cost_per_token * answer.usage.get("tokens", 0.0)
+        return 0.0 if answer.error.code == "bad_input" else bound
+    per_call, per_token = card.cost_per_call, card.cost_per_token
+    if price is not None:
+        per_call, per_token = price.per_call, price.per_1k_tokens / 1000.0
+    if per_token and bound and "tokens" not in answer.usage:
+        return bound
+    return per_call + per_token * answer.usage.get("tokens", 0.0)
 
 
 class Partials:
-    """Writes partials; `source` is the worker's name in their headers."""
+    """Writes partials; `source` is the worker's name in their headers. `prices` are the rules'."""
 
     def __init__(self, source: str) -> None:
         self._source = source
+        self.prices: Mapping[str, Price] = {}
+
+    def cost(self, subtask: Subtask, answer: Answer, card: Card) -> float:
+        """What an answer cost, as its partial says it; the bound where the answer itself cannot say."""
+        unknown = subtask.max_cost or card.cost_per_call
+        try:
+            cost = float(self._stated(subtask, answer, card))
+        except (TypeError, ValueError, AttributeError, OverflowError):
+            return unknown
+        return cost if 0.0 <= cost <= MAX_MONEY else unknown
+
+    def _stated(self, subtask: Subtask, answer: Answer, card: Card) -> float:
+        return cost_of(answer, card, self.prices.get(f"{card.side}/{card.capability}"), subtask.max_cost)
 
     def answered(
         self, subtask: Subtask, join: bytes, answer: Answer, card: Card, timings: Timings
@@ -91,7 +114,7 @@ class Partials:
                 deadline=subtask.deadline,
                 output=output,
                 confidence=answer.confidence if failure is None else None,
-                cost=cost_of(answer, card),
+                cost=self._stated(subtask, answer, card),
                 usage=answer.usage if objection is None else {},
                 model=Model(name=card.model, version=card.version),
                 timings=timings,
@@ -108,7 +131,7 @@ class Partials:
             Partial(
                 subtask=subtask.id,
                 deadline=subtask.deadline,
-                cost=_sure_cost(answer, card),
+                cost=self.cost(subtask, answer, card),
                 model=Model(name=card.model, version=card.version),
                 timings=timings,
                 error=failure,
@@ -120,15 +143,6 @@ class Partials:
             "partial", subtask.id, self._source, "msgpack", subtask.traceparent, subtask.tracestate
         )
         return Outgoing(JOINS, join, value, found)
-
-
-def _sure_cost(answer: Answer, card: Card) -> float:
-    """What a withheld answer cost; by the card where the answer itself cannot say."""
-    try:
-        cost = float(cost_of(answer, card))
-    except (TypeError, ValueError, AttributeError, OverflowError):
-        return card.cost_per_call
-    return cost if 0.0 <= cost <= MAX_MONEY else card.cost_per_call
 
 
 def _objection(answer: Answer, card: Card) -> Failure | None:

@@ -19,6 +19,7 @@ from workers.batching import Batcher
 from workers.crew import Crew
 from workers.errors import LoadError, WorkerError
 from workers.inference import BACKEND_FAULTS, infer, late
+from workers.payments import Errands, Till, is_paid
 from workers.work import Run, Work
 
 log = logging.getLogger(__name__)
@@ -40,13 +41,19 @@ class Service:
     """Batches works, runs them in threads, and hands every finished run to `finish` on the event loop."""
 
     def __init__(
-        self, backend: Backend, finish: Callable[[Card, Run], None], clock: Clock, limits: Limits
+        self,
+        backend: Backend,
+        finish: Callable[[Card, Run], None],
+        clock: Clock,
+        limits: Limits,
+        till: Till | None = None,
     ) -> None:
         self.backend = backend
         self._remote = isinstance(backend, RemoteBackend)
         self._finish = finish
         self._clock = clock
         self._limits = limits
+        self._till = till
         card = backend.card
         self._batcher: Batcher[Work] = Batcher(
             card.max_batch, card.max_wait_ms, limits.max_rows, limits.max_bytes
@@ -61,6 +68,7 @@ class Service:
         self._done: deque[Run] = deque()
         self._crash: BaseException | None = None
         self._wake, self._roomy, self._quiet = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._errands = Errands(self._broke, self._wake.set)
         self._timer: asyncio.TimerHandle | None = None
         self._crew: Crew | None = None
         self._stopped = False
@@ -89,12 +97,13 @@ class Service:
         """Finish what is here within `deadline_s`; drop the rest unfinished: it comes again elsewhere."""
         try:
             async with asyncio.timeout(deadline_s):
-                while not self._stopped and (self._batcher.rows or self._running or self._done):
+                while not self._stopped and (self.pending or self._done or self._errands):
                     self._quiet.clear()
                     await self._quiet.wait()
         except TimeoutError:
             log.warning("%s: dropping %d rows unfinished", self.backend.card.capability, self.pending)
         self._stopped = True
+        await self._errands.stop()
         self._batcher.drop(lambda work: True)
         self._roomy.set()
         if self._timer is not None:
@@ -158,12 +167,12 @@ class Service:
         while True:
             self._wake.clear()
             if self._crash is not None:
-                raise WorkerError(f"the thread of {self.backend.card.capability} died") from self._crash
+                raise WorkerError(f"a run of {self.backend.card.capability} broke") from self._crash
             # The next batch starts before the last one is written out, so that the model never waits for us.
             self._dispatch()
             while self._done:
-                self._record(self._done.popleft())
-            if not self.pending:
+                self._done_with(self._done.popleft())
+            if not self.pending and not self._errands:
                 self._quiet.set()
             await self._wake.wait()
 
@@ -178,7 +187,33 @@ class Service:
             if works := self._fresh(batch):
                 self._runs += 1
                 self._running[self._runs] = (time.monotonic(), len(works))
-                self._crew.submit(partial(self._infer, self._runs, works))
+                if self._till is not None and any(map(is_paid, works)):
+                    self._errands.run(self._begin(self._till, self._runs, works))
+                else:
+                    self._crew.submit(partial(self._infer, self._runs, works))
+
+    async def _begin(self, till: Till, number: int, works: list[Work]) -> None:
+        """Run the works for which may be paid, and answer the others."""
+        assert self._crew is not None
+        paid = [work for work in works if is_paid(work)]
+        refused = {
+            id(work): Answer(error=failure, cost=0.0)
+            for work, failure in zip(paid, await till.payer.begin(paid), strict=True)
+            if failure is not None
+        }
+        if refused:
+            over = [work for work in works if id(work) in refused]
+            answers = [refused[id(work)] for work in over]
+            self._done.append(Run(over, answers, self._clock.now(), 0.0, ran=False))
+        going = [work for work in works if id(work) not in refused and work.lane.alive]
+        gone = [work for work in works if work.nonce and not work.lane.alive]
+        if going:
+            self._running[number] = (time.monotonic(), len(going))
+            self._crew.submit(partial(self._infer, number, going))
+        else:
+            del self._running[number]
+        if gone:
+            await till.payer.settle(gone, [0.0] * len(gone))
 
     def _fresh(self, batch: list[Work]) -> list[Work]:
         """The works that are still worth computing; the expired ones are answered as such."""
@@ -207,8 +242,9 @@ class Service:
         try:
             rows = [work.row for work in works]
             calls = self._calls(works) if self._remote else None
+            paid = any(work.nonce for work in works)
             answers = infer(
-                self.backend, rows, lambda i: works[i].subtask.deadline <= self._clock.now(), calls
+                self.backend, rows, lambda i: works[i].subtask.deadline <= self._clock.now(), calls, paid=paid
             )
         except BaseException as error:  # noqa: BLE001 - raised again on the loop, where it ends the worker
             crash = error
@@ -228,6 +264,21 @@ class Service:
         if crash is None and not self._stopped:
             self._done.append(run)
         self._wake.set()
+
+    def _broke(self, error: BaseException) -> None:
+        self._crash = self._crash or error
+
+    def _done_with(self, run: Run) -> None:
+        if self._till is not None and run.ran and any(work.nonce for work in run.works):
+            self._errands.run(self._settle(self._till, run))
+        else:
+            self._record(run)
+
+    async def _settle(self, till: Till, run: Run) -> None:
+        card = self.backend.card
+        works = zip(run.works, run.answers, strict=True)
+        await till.payer.settle(run.works, [till.cost(work.subtask, answer, card) for work, answer in works])
+        self._record(run)
 
     def _record(self, run: Run) -> None:
         if run.ran:

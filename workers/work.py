@@ -16,7 +16,7 @@ class Work:
     """One subtask, where it came from, and what the batcher must know.
 
     `appended` is the broker's append time in ms, `arrived` a steady clock's; `size` in bytes; `limit` the
-    largest batch.
+    largest batch; `nonce` names its payment, once one has begun.
     """
 
     lane: Lane
@@ -29,6 +29,7 @@ class Work:
     size: int
     limit: int
     arrived: float
+    nonce: str = ""
 
 
 class Run(NamedTuple):

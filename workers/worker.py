@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from schemas import codec
 from schemas.cards import Card, Offer
 from schemas.errors import Malformed
 from schemas.ids import parse_subtask_id
 from schemas.messages import Failure, Subtask, Timings
+from schemas.rules_structs import Price
 from schemas.topics import capability_topic
 from streams.delivery import Batch, Clock, Lane, Outgoing, Output, Record
 from workers.backends import Backend, Row
 from workers.errors import WorkerError
 from workers.faults import told
 from workers.partials import Partials
+from workers.payments import Payer, Till
 from workers.service import Limits, Service
 from workers.work import Run, Work
+
+log = logging.getLogger(__name__)
 
 
 class Worker:
@@ -26,26 +31,39 @@ class Worker:
 
     One worker may read several capabilities, but a full queue of one then holds the records of the others up:
     give each topic a worker of its own where a slow model stands beside a fast one. `start` before the first
-    record, `stop` after the last one; `watch` ends only by raising.
+    record, `stop` after the last one; `watch` ends only by raising. `payer` is asked for subtasks that may
+    cost something; without one no budget is in force.
     """
 
     def __init__(
-        self, backends: Sequence[Backend], *, name: str, clock: Clock, limits: Limits | None = None
+        self,
+        backends: Sequence[Backend],
+        *,
+        name: str,
+        clock: Clock,
+        limits: Limits | None = None,
+        payer: Payer | None = None,
     ) -> None:
         self.name = name
         self._clock = clock
         self._partials = Partials(f"edgeway/worker/{name}")
         self._services: dict[tuple[str, str], Service] = {}
         self._stopping = False
+        self._counts = payer is not None
         if not backends:
             raise WorkerError("a worker needs at least one backend")
         for backend in backends:
             card = backend.card
             if (card.side, card.capability) in self._services:
                 raise WorkerError(f"{card.side}/{card.capability} is offered twice; keep one backend of it")
-            service = Service(backend, self._finish, clock, limits or Limits())
+            till = None if payer is None else Till(payer, self._partials.cost)
+            service = Service(backend, self._finish, clock, limits or Limits(), till)
             self._services[card.side, card.capability] = service
         self.ready = False
+
+    def price(self, prices: Mapping[str, Price]) -> None:
+        """What calls cost, by `SIDE/CAPABILITY`, in place of what the cards say."""
+        self._partials.prices = prices
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -150,6 +168,14 @@ class Worker:
 
     def _objection(self, subtask: Subtask, service: Service | None) -> Failure | None:
         """Why a subtask reaches no model, None where it may."""
+        if subtask.max_cost > 0.0 and not self._counts:
+            self._counts = True
+            log.warning(
+                "worker %s runs what may cost up to %g, and its rules set no budget: no ceiling counts it. "
+                "Start it with the --rules and --redis of the router if there is one",
+                self.name,
+                subtask.max_cost,
+            )
         if service is None:
             here = ", ".join(sorted(name for _, name in self._services))
             text = f"worker {self.name} does not offer {subtask.capability!r} on this topic; it offers {here}"

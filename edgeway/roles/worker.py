@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from edgeway.errors import UsageError
+from edgeway.roles.budgets import budget_for
 from edgeway.roles.process import Process
 from schemas.cards import Offer
 from schemas.messages import Side
@@ -21,6 +22,7 @@ from workers.backends.fallback import fallbacks_of
 from workers.catalogue import backends_for
 from workers.errors import WorkerError
 from workers.heartbeats import Heartbeats
+from workers.payments import BudgetPayer
 from workers.service import Limits
 from workers.worker import Worker
 
@@ -86,8 +88,10 @@ def add_worker(process: Process, backends: Sequence[Backend]) -> str:
     name that they beat under."""
     have = process.settings
     name = process.slot or f"{socket.gethostname()}-{os.getpid()}"
+    budget = budget_for(process)
+    payer = None if budget is None else BudgetPayer(budget, process.clock)
     workers = [
-        Worker([backend], name=name, clock=process.clock, limits=_limits(have, backend))
+        Worker([backend], name=name, clock=process.clock, limits=_limits(have, backend), payer=payer)
         for backend in backends
     ]
 
@@ -108,11 +112,22 @@ def add_worker(process: Process, backends: Sequence[Backend]) -> str:
         # The lanes are gone by now: what still runs can be waited for, but no longer answered.
         left = min(have.drain_s, max(0.0, process.stop_by - time.monotonic()))
         await asyncio.gather(heartbeats.stop(), *(worker.stop(left) for worker in workers))
+        if payer is not None:
+            await payer.stop()
+
+    def price(rules: Rules) -> Callable[[], None]:
+        def adopt() -> None:
+            for worker in workers:
+                worker.price(rules.prices)
+
+        return adopt
 
     for worker in workers:
         inlet = process.add_inlet(worker, worker.topics, worker.topics[0])
         process.running_since[inlet.settings.group] = partial(getattr, worker, "stuck_since")
     follow_rules(process, backends)
+    price(process.rules)()
+    process.on_rules.append(price)
     process.before.append(start)
     process.once_ready.append(beat)
     process.after.append(stop)

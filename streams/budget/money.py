@@ -13,14 +13,15 @@ MOST = 2**53 - 1
 
 @lru_cache(maxsize=4096)
 def cost_micros(cost: float) -> int:
-    """A cost in millionths, rounded up. The decimal digits of the float count: 0.1 is a tenth.
+    """A cost in millionths, rounded up. Digits beyond the ninth are the dust of floats: 0.1 + 0.2 is 0.3.
 
     Raises:
         ValueError: it is negative or no number.
     """
     if not 0.0 <= cost or math.isinf(cost):
         raise ValueError(f"a cost is a number from 0, not {cost}")
-    return min(MOST, int((Decimal(repr(cost)) * MICRO).to_integral_value(ROUND_CEILING)))
+    clean = Decimal(repr(round(cost, 9)))
+    return min(MOST, int((clean * MICRO).to_integral_value(ROUND_CEILING)))
 
 
 @lru_cache(maxsize=4096)

@@ -81,6 +81,12 @@ class Settings:
     redis: str | None = _setting(
         None, kinds.REDIS, "stores", "Redis for shared stores; memory keeps them in this process"
     )
+    ledger: str = _setting(
+        "auto",
+        kinds.choice("auto", "require"),
+        "stores",
+        "where a starting role finds no ledger of the budget: auto opens one, require leaves that to you",
+    )
     port: int | None = _setting(
         None,
         kinds.integer(1, 65535),
@@ -216,6 +222,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "models": ("kafka", "log"),
     "backtest": ("kafka", "log"),
     "demo": ("log",),
+    "budget": ("rules", "stores", "log"),
     "broker": ("data", "log"),
 }
 """The groups of settings that each command takes as flags."""

@@ -419,6 +419,6 @@ async def test_watch_raises_what_killed_a_thread() -> None:
     async with working(Killer()) as worker:
         watching = asyncio.create_task(worker.watch())
         await handle(worker, lane, numbered(1))
-        with pytest.raises(WorkerError, match="died"):
+        with pytest.raises(WorkerError, match="broke"):
             await asyncio.wait_for(watching, 5)
     assert lane.settled == []
