@@ -99,6 +99,8 @@ def of_record(recorded: Recorded, evidence: Evidence) -> Outcome | None:
 
 def _step(step: Step, recorded: Recorded) -> StepOutcome:
     first = step.attempts[0].side
+    if (other := _helped(step, recorded)) is not None:
+        return StepOutcome(first, other)
     weak = next((attempt.side for attempt in step.attempts[1:] if "weak" in attempt.triggers), None)
     if weak is None or step.threshold is None or first != "local":
         return StepOutcome(first, first)
@@ -106,6 +108,17 @@ def _step(step: Step, recorded: Recorded) -> StepOutcome:
     if confidence is not None:
         return StepOutcome(first, weak if confidence < step.threshold else first)
     return _without_confidence(step, step.threshold, weak, recorded)
+
+
+def _helped(step: Step, recorded: Recorded) -> Side | None:
+    """The side that answered when that of the first attempt failed, where the plan would ask it as well."""
+    first, result = step.attempts[0].side, recorded.result
+    failed = any(seen.failed and (seen.step, seen.side) == (step.name, first) for seen in recorded.attempts)
+    if not failed or result is None:
+        return None
+    answered = result.sides.get(step.name)
+    others = {attempt.side for attempt in step.attempts[1:]} - {first}
+    return answered if answered in others else None
 
 
 def _without_confidence(step: Step, threshold: float, weak: Side, recorded: Recorded) -> StepOutcome:
@@ -176,8 +189,7 @@ def _running(step: Step, outcome: StepOutcome) -> list[int]:
     """The attempts that are expected to run: the first, and the one whose answer is taken instead."""
     if outcome.answered == outcome.first:
         return [0]
-    later = (n for n, attempt in enumerate(step.attempts) if n and "weak" in attempt.triggers)
-    return [0, *[next(later)]]
+    return [0, next(n for n, attempt in enumerate(step.attempts) if n and attempt.side == outcome.answered)]
 
 
 def _longest(steps: Sequence[Step], times: Mapping[str, float | None]) -> float | None:

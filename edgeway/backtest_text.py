@@ -11,6 +11,7 @@ from rich.table import Table
 from edgeway.backtest import NO_TASK
 from edgeway.backtest_report import Pair, Report, Row
 from edgeway.explain_text import ORIGINS
+from edgeway.wrapping import printable
 
 MOVES = {
     "stays_local": "stay at the edge",
@@ -128,4 +129,4 @@ def _targets(report: Report) -> Table:
 
 def _examples(row: Row) -> Iterator[str]:
     for name, found in row.examples.items():
-        yield f"{EXAMPLES.get(name, name)}, for example: {', '.join(found)}"
+        yield f"{EXAMPLES.get(name, name)}, for example: {printable(', '.join(found))}"

@@ -103,7 +103,7 @@ class Line(NamedTuple):
     topic: str = REQUESTS
     partition: int = 0
     key: bytes | None = None
-    headers: tuple[tuple[str, bytes], ...] = ()
+    headers: tuple[tuple[str, bytes], ...] = (("content-type", b"application/json"),)
 
 
 class Setting(NamedTuple):
@@ -175,9 +175,9 @@ def bound_of(plan: Plan) -> float:
 
 def _unreadable(planner: Planner, setting: Setting, number: int, raw: bytes, error: SchemaError) -> Explained:
     return Explained(
-        id=codec.peek_id(raw, ()) or f"line-{number}",
+        id=codec.peek_id(raw, Line(raw, number, 0).headers) or f"line-{number}",
         line=number,
-        tenant=peek_tenant(raw, ()),
+        tenant=peek_tenant(raw, Line(raw, number, 0).headers),
         rules=planner.rules.version,
         registry=setting.origin,
         budget=setting.purse,

@@ -13,6 +13,13 @@ def columns(text: str) -> int:
     return sum(_width(char) for char in text)
 
 
+def printable(text: str) -> str:
+    """`text` with its control characters written out: an id must not steer anybody's terminal."""
+    if text.isprintable():
+        return text
+    return "".join(f"\\x{ord(char):02x}" if unicodedata.category(char) == "Cc" else char for char in text)
+
+
 def wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> list[str]:
     """`text` in lines of at most `width` columns, at spaces where there are some, each behind its indent.
 
@@ -22,7 +29,7 @@ def wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> 
     room = max(8, width - max(columns(first), columns(rest)))
     lines: list[str] = []
     line = ""
-    for word in _words(text, room):
+    for word in _words(printable(text), room):
         if line and columns(line) + 1 + columns(word) > room:
             lines.append(line)
             line = word

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -220,6 +221,9 @@ def _kept(file: str | None) -> Iterator[Any]:
     except OSError as exc:
         raise UsageError(f"--save {file}: cannot be written: {exc.strerror or exc}") from exc
     with os.fdopen(number, "r+b") as stream:
+        if stat.S_ISREG(os.fstat(number).st_mode):
+            # The mode above counts for a new file only.
+            os.fchmod(number, 0o600)
         yield stream
 
 

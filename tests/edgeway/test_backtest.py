@@ -134,6 +134,19 @@ def test_a_stricter_threshold_moves_what_lies_between() -> None:
     ]
 
 
+def test_who_helped_where_the_first_failed_would_help_again() -> None:
+    failed = [
+        {"step": "intent", "side": "local", "failed": True},
+        {"step": "intent", "side": "cloud", "service_ms": 50, "cost": 0.5},
+    ]
+    helped = record(1, 0.1, attempts=failed)
+    rules = contender(tasks={"intent": {"capability": "ask"}})
+    total = compared([helped], rules, rules).total
+    assert (total.moves, total.cost.new) == ({"stays_cloud": 1}, 0.5)
+    alone = contender(tasks={"intent": {"steps": [{"name": "intent", "capability": "ask", "side": "local"}]}})
+    assert compared([helped], rules, alone).total.moves == {"cloud_to_local": 1}
+
+
 def test_against_what_was_recorded() -> None:
     report = compared([*RECORDS, record(9)], None, threshold(0.5))
     assert (report.old.name, report.old.rules) == ("recorded", None)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeway.wrapping import columns, wrapped
+from edgeway.wrapping import columns, printable, wrapped
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=200)
 
@@ -30,3 +32,13 @@ def test_lines_break_at_spaces_and_long_words_anywhere() -> None:
     assert wrapped("one two three", 8) == ["one two", "three"]
     assert wrapped("生成财报分析", 8) == ["生成财报", "分析"]
     assert wrapped("a bc", 40, "- ") == ["- a bc"]
+
+
+@given(st.text(max_size=50))
+def test_nothing_steers_a_terminal(text: str) -> None:
+    assert not [char for char in printable(text) if unicodedata.category(char) == "Cc"]
+
+
+def test_control_characters_are_written_out() -> None:
+    assert wrapped("a\x1b[31mb", 40) == ["a\\x1b[31mb"]
+    assert printable("生成 ok") == "生成 ok"
