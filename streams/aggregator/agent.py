@@ -193,7 +193,7 @@ class Aggregator:
         """Send the dispatches that must be examined first, and give the loop a turn after each."""
         while self._unsent:
             tenure, join, dispatch = self._unsent.popleft()
-            join.unsent.discard((dispatch.step, dispatch.attempt))
+            join.unsent -= {(dispatch.step, dispatch.attempt)}
             if not join.is_over and self._tenure(tenure.lane) is tenure:
                 effects = Effects()
                 output = self._subtask(tenure, join, dispatch, effects)
@@ -216,7 +216,7 @@ class Aggregator:
         outputs: list[Output] = []
         for join, dispatch in effects.dispatches:
             if self._publisher.must_examine(join, dispatch):
-                join.unsent.add((dispatch.step, dispatch.attempt))
+                join.unsent |= {(dispatch.step, dispatch.attempt)}
                 self._unsent.append((tenure, join, dispatch))
                 self._examining.wake()
                 continue

@@ -14,6 +14,8 @@ from streams.aggregator.progress import Progress
 from streams.privacy.masks import BadMask, restore
 from streams.references import Unresolved, resolve
 
+_NONE: frozenset[tuple[str, int]] = frozenset()
+
 
 class Dispatch(NamedTuple):
     """A command: send that attempt of `step` with these inputs."""
@@ -63,7 +65,7 @@ class Join:
         self.size = 0
         self.scheduled: float = float("inf")
         self.checkpoint_at = 0
-        self.unsent: set[tuple[str, int]] = set()
+        self.unsent: frozenset[tuple[str, int]] = _NONE
         self._adopt(plan, at)
 
     @classmethod
