@@ -57,12 +57,12 @@ async def test_the_examples_of_the_page(own_kafka: Kafka, up: Role) -> None:
     async with Caller(own_kafka.bootstrap) as caller:
         dirty = "<p>" + SURE.replace(" ", "\u3000\u200b ") + "</p>"
         answer = await caller.ask({"task": "clean_intent", "text": dirty, "params": {"html": "strip"}})
-        assert answer.status == "ok", answer.body
+        assert answer.status == "ok", json.dumps(answer.body, default=str)
         assert answer.body["output"]["intent"] == SURE_INTENT
 
         pixels: Any = images()[0]
         answer = await caller.ask({"task": "photo_class", "image": png(pixels)})
-        assert answer.status == "ok", answer.body
+        assert answer.status == "ok", json.dumps(answer.body, default=str)
         assert answer.body["output"]["label"] == SHIRT
 
         answer = await caller.ask({"task": "photo_class", "image_url": "http://127.0.0.1/secret.png"})
