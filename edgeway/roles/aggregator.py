@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from edgeway.errors import UsageError
+from edgeway.roles.budgets import budget_for
 from edgeway.roles.caches import cache_for
 from edgeway.roles.process import Process
 from schemas.rules import Rules
@@ -25,7 +26,7 @@ def add_aggregator(process: Process) -> None:
     """
     have = process.settings
     counts = Counts()
-    errands = Errands(process.clock, cache_for(process))
+    errands = Errands(process.clock, cache_for(process), budget_for(process))
     aggregator = Aggregator(
         AiokafkaReader(process.options),
         process.clock,

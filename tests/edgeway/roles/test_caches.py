@@ -74,7 +74,7 @@ async def test_the_aggregator_follows_the_rules(monkeypatch: pytest.MonkeyPatch)
         add_aggregator(process)
         (found,) = made
         assert ("results.a" in found.replies, found._errands.keeps) == (True, False)
-        (prepare,) = process.on_rules
+        prepare = process.on_rules[-1]
         adopt = prepare(parse_rules(b'{"tasks": {}, "reply_topics": ["results.b"], "cache_s": 5}'))
         assert "results.a" in found.replies, "nothing is adopted before all have agreed"
         adopt()

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from schemas.codec import encode
 from schemas.messages import Attempt, Decision, Merge, RequestInfo, Result, Verdict
+from schemas.rules_structs import BudgetRule
 from streams import metrics
 from streams.aggregator import errands as module
 from streams.aggregator.errands import Errands
+from streams.budget import Begin, MemoryBudget, Reservation
 from streams.cache import NOTHING, MemoryCache, answer_of, step_of
 from streams.stores import StoreUnavailable
 from tests.helpers.aggregation import CLOUD, LOCAL, FakeClock, Host, World, high, partial, plan, step
@@ -257,3 +259,26 @@ def test_only_what_is_exact_and_not_sensitive_gives_an_entry(level, confidence, 
         await kept.host.aggregator.close()
 
     asyncio.run(run())
+
+
+async def test_with_a_real_budget_nothing_stays_reserved():
+    world = World()
+    now = world.clock.time
+    budget = MemoryBudget(BudgetRule(per_day=1.0), {})
+    errands = Errands(world.clock, budget=budget)
+    host = Host(world, errands=errands)
+    asked = plan("r", step("s", LOCAL, PAID), step("t", PAID_FIRST))
+    wanted = [Reservation(subtask, None, 0.5, now + 70_000) for subtask in ("r/s/cloud/1", "r/t/cloud/0")]
+    assert await budget.reserve(wanted, now) == [True, True]
+    assert await budget.begin([Begin("r/t/cloud/0", "n", None, 0.5, now + 70_000)], now) == [True]
+    for event in (asked, partial(asked)):
+        world.append(event)
+    await host.settled()
+    assert (await budget.spend(now)).total.reserved == 1.0
+    await host.pass_time(11_000)
+    assert world.answers()[0].missing == ("t",)
+    total = (await budget.spend(world.clock.time)).total
+    assert total.reserved == 0.5, "what has begun may still be charged"
+    again = [Begin("r/s/cloud/1", "m", None, 0.5, now + 70_000)]
+    assert await budget.begin(again, world.clock.time) == [False]
+    await host.aggregator.close()
