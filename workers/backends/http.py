@@ -44,8 +44,8 @@ class HttpBackend:
     """`url` answers for the capability of `card`; rows of a batch are asked side by side.
 
     A call that found no connection is made once more, and one that was cut off only where it costs nothing
-    (`card.max_cost` 0): an endpoint that ignores the key would be paid twice. Redirects are not followed. Of
-    a paid call whose outcome is unknown (timed out, cut off) the answer says the upper bound as its cost.
+    (`card.max_cost` 0): an endpoint that ignores the key would be paid twice. Redirects are not followed. An
+    error says a cost of 0 where the call was surely not carried out, and none where nobody knows.
     """
 
     threads = 4
@@ -111,7 +111,7 @@ class HttpBackend:
         try:
             return await self._call(card, url, body, call)
         except Exception as error:  # noqa: BLE001 - raised on, it would have the whole batch asked again
-            return Answer(error=told(error, card.capability), cost=_bound(card))
+            return Answer(error=told(error, card.capability))
 
     async def _call(self, card: Card, url: httpx.URL, body: bytes, call: Call) -> Answer:
         left_s = min(self._timeout_s, call.until - time.monotonic())
@@ -133,7 +133,8 @@ class HttpBackend:
             return _unknown(card, f"{url.host} {trouble}")
         refusal = refusal_of(status)
         if refusal is not None:
-            return _failed(card, refusal[0], f"{url.host} answered {status}: {refusal[1]}")
+            text = f"{url.host} answered {status}: {refusal[1]}"
+            return _failed(card, refusal[0], text) if status < 500 else _unknown(card, text)
         try:
             return answer_of(answer)
         except Trouble as trouble:
@@ -207,17 +208,13 @@ def _url(capability: str, text: str) -> httpx.URL:
 
 
 def _failed(card: Card, code: ErrorCode, text: str) -> Answer:
-    return Answer(error=Failure(code=code, message=f"{card.capability}: {text}"))
+    """A call that was not carried out, and costs nothing."""
+    return Answer(error=Failure(code=code, message=f"{card.capability}: {text}"), cost=0.0)
 
 
 def _unknown(card: Card, text: str) -> Answer:
-    """A call that may have been carried out, and so may have to be paid."""
-    failure = Failure(code="backend_error", message=f"{card.capability}: {text}")
-    return Answer(error=failure, cost=_bound(card))
-
-
-def _bound(card: Card) -> float:
-    return card.cost_per_call if card.max_cost is None else card.max_cost
+    """A call that may have been carried out: what it cost is left open, which counts as its upper bound."""
+    return Answer(error=Failure(code="backend_error", message=f"{card.capability}: {text}"))
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
