@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from edgeway.roles.budgets import budget_for
 from edgeway.roles.caches import cache_for
 from edgeway.roles.planning import planner_of
 from edgeway.roles.process import Process
@@ -31,7 +32,8 @@ def add_router(process: Process) -> Registry:
     registry = Registry()
     seen = seen_store(process.settings.redis)
     planner, cache = planner_of(process.rules), cache_for(process)
-    router = Router(planner, registry, process.clock, seen=seen, cache=cache)
+    budget = budget_for(process)
+    router = Router(planner, registry, process.clock, seen=seen, budget=budget, cache=cache)
     process.add_inlet(router, [REQUESTS], "router")
 
     def prepare(rules: Rules) -> Callable[[], None]:
