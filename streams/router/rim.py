@@ -41,14 +41,14 @@ class Purses:
             # The store itself tells of it, once and not for each batch.
             log.debug("the budget is away (%s): what costs stays closed", type(error).__name__)
             return dict.fromkeys(wanted, "away")
-        said = iter(granted)
+        said = dict(zip([each.subtask for each in flat], granted, strict=True))
         purses: dict[int, Purse] = {}
         idle: list[str] = []
         for index, reservations in wanted.items():
-            answers = [(each.subtask, next(said)) for each in reservations]
-            purses[index] = "open" if all(ok for _, ok in answers) else "spent"
-            if purses[index] == "spent":
-                idle += [subtask for subtask, ok in answers if ok]
+            refused = [each.subtask for each in reservations if not said[each.subtask]]
+            purses[index] = "spent" if refused else "open"
+            if refused:
+                idle += [each.subtask for each in reservations if said[each.subtask]]
         await self.release(idle, now)
         return purses
 
