@@ -50,8 +50,9 @@ class Contents:
         """Whether the content is to be judged."""
         if digest == self.in_force:
             self.refused = self.doubted = None
-            return False
-        return digest != self.refused
+        elif digest == self.refused:
+            self.doubted = None
+        return digest not in (self.in_force, self.refused)
 
     def adopted(self, digest: str) -> None:
         """It was judged good and is what holds now."""

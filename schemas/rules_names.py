@@ -5,13 +5,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from typing import Final
-from urllib.parse import urlsplit
 
 from schemas.places import Path
 from schemas.rules_structs import RulesFile, TaskRule
 from schemas.rules_text import RulesText
 
-_LABEL: Final = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_LABEL: Final = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*\.?(:(?P<port>\d{{1,5}}))?")
 _IPV6: Final = re.compile(r"\[([0-9A-Fa-f:.]+)\](:(?P<port>\d{1,5}))?")
 _MODULE: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -64,15 +63,19 @@ def check_url(text: RulesText, task: TaskRule, path: Path) -> None:
     if task.fallback_url is None:
         return
     place = (*path, "fallback_url")
-    try:
-        parts = urlsplit(task.fallback_url)
-        host, port = parts.hostname, parts.port
-    except ValueError as error:
-        text.refuse(place, f"no URL: {error}; give http://HOST... or https://HOST...")
-    if not host or port == 0:
-        text.refuse(place, "no URL with a host; give http://HOST... or https://HOST...")
-    if parts.username is not None:
+    authority = re.split(r"[/?#]", task.fallback_url.partition("://")[2], maxsplit=1)[0]
+    user, _, host = authority.rpartition("@")
+    if user:
         text.refuse(place, "a user or password in a URL is seen by all who read the rules; leave it out")
+    if not (_is_ipv6(host) if host.startswith("[") else _leads_somewhere(host)):
+        why = f"no URL: {host!r} is no host, with or without a port of 1 to 65535"
+        text.refuse(place, f"{why}; give http://HOST... or https://HOST...")
+
+
+def _leads_somewhere(authority: str) -> bool:
+    host, colon, port = authority.partition(":")
+    good_port = port.isdecimal() and port.isascii() and len(port) <= 5 and int(port) in _PORTS
+    return bool(host) and not re.search(r"[\s\[\]\\]", host) and (good_port or not colon)
 
 
 def check_modules(text: RulesText, file: RulesFile) -> None:

@@ -242,10 +242,26 @@ class TestNames:
 
     @pytest.mark.parametrize(
         "url",
-        ["https://", "http://:80/", "https://a.example:99999/", "https://[::1/", "https://me:key@a.example/"],
+        [
+            "https://",
+            "http://:80/",
+            "http://a.example:/",
+            "http://a b/",
+            "http://[::1]:0/",
+            "http://?x",
+            "https://a.example:99999/",
+            "https://[::1/",
+            "https://me:key@a.example/",
+        ],
     )
     def test_urls_that_lead_nowhere(self, url):
         assert refused(t={"fallback_url": url})[0] == "$.t.fallback_url"
+
+    @pytest.mark.parametrize(
+        "url", ["http://caption_service:8080?k=a@b", "https://[::1]/x", "https://例え.jp/"]
+    )
+    def test_urls(self, url):
+        assert parsed(t={"fallback_url": url}).tasks["t"].fallback_url == url
 
     def test_two_urls_of_one_capability(self):
         one, other = {"fallback_url": "https://a.example/"}, {"fallback_url": "https://b.example/"}
