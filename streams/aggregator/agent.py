@@ -127,7 +127,7 @@ class Aggregator:
             self._carry_out(tenure, now, effects)
 
     def tick(self, now: int) -> None:
-        """Let time pass on every lane."""
+        """Let time pass on every lane. Must be called on the event loop."""
         for tenure in list(self._tenures.values()):
             tenure.try_activate(now)
             effects = Effects()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from schemas.messages import Merge, Plan
+from schemas.messages import Examination, Merge, Plan, Verdict
 from tests.helpers.aggregation import CLOUD, CLOUD_FIRST, LOCAL, LOCAL_LAST, Host, World, partial, plan, step
 
 SHAPES = {
@@ -19,9 +20,21 @@ SHAPES = {
     "patient": (step("s", LOCAL, CLOUD, on_slow="wait"),),
     "pair": (step("s", LOCAL, CLOUD), step("t", LOCAL)),
     "chain": (step("s", LOCAL), step("t", LOCAL, CLOUD, after=("s",), inputs={"x": "steps.s.key"})),
+    "masked": (step("s", LOCAL, CLOUD),),
+    "fed": (
+        step("s", LOCAL),
+        step("t", CLOUD_FIRST, LOCAL_LAST, after=("s",), inputs={"x": "steps.s.key", "y": "inputs.text"}),
+    ),
     "circle": (step("s", LOCAL, after=("t",)), step("t", LOCAL, after=("s",))),
 }
 NAMES = tuple(SHAPES)
+SECRET = "ann.lee@example.org"
+MASKED: dict[str, Any] = {
+    "privacy": Verdict(level="high", reasons=("email",), masked=True),
+    "mask": {"[EMAIL_1]": SECRET},
+    "inputs": {"text": f"write to {SECRET}"},
+    "examination": Examination(detectors=("formats",), mask=("email",)),
+}
 RECENT_MS = 10_000
 
 
@@ -63,7 +76,8 @@ class Histories(RuleBasedStateMachine):
             if known is None
             else {"accepted": known.request.accepted, "deadline": known.request.deadline}
         )
-        asked = plan(name, *SHAPES[name], rules=rules, merge=Merge(strategy="collect"), **times)
+        fields = {**times, **(MASKED if name == "masked" else {})}
+        asked = plan(name, *SHAPES[name], rules=rules, merge=Merge(strategy="collect"), **fields)
         self.asked.setdefault(name, asked)
         self.world.append(asked)
 
@@ -74,10 +88,13 @@ class Histories(RuleBasedStateMachine):
         attempt=st.integers(0, 1),
         confidence=st.sampled_from([None, 0.2, 0.95]),
         error=st.sampled_from([None, None, True]),
+        secret=st.booleans(),
     )
-    def answer(self, name, of, side, attempt, confidence, error):
+    def answer(self, name, of, side, attempt, confidence, error, secret):
+        # What a local model reads may be more than anybody saw before.
+        output = {"key": SECRET if secret and side == "local" else of}
         self.world.append(
-            partial(name, of, side, attempt, confidence=confidence, error=error, output={"key": of}, cost=0.5)
+            partial(name, of, side, attempt, confidence=confidence, error=error, output=output, cost=0.5)
         )
 
     @rule(name=st.sampled_from(NAMES))
@@ -96,6 +113,9 @@ class Histories(RuleBasedStateMachine):
     @rule(ms=st.sampled_from([1, 60, 500, 2_000, 6_000, 31_000]))
     def wait(self, ms):
         self.world.clock.time += ms
+        self.run(self._tick())
+
+    async def _tick(self) -> None:
         self.host.aggregator.tick(self.world.clock.time)
 
     @rule()
@@ -114,6 +134,12 @@ class Histories(RuleBasedStateMachine):
         if hasattr(self, "world"):
             keys = [entry.key for entry in self.world.results]
             assert len(keys) == len(set(keys))
+
+    @invariant()
+    def nothing_found_reaches_the_cloud(self):
+        if hasattr(self, "world"):
+            for record in self.world.others:
+                assert not (record.topic.startswith("cloud.") and SECRET.encode() in record.value)
 
     def finish(self) -> None:
         self.run(self.host.pass_time(6_000))
