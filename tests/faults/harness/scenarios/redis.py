@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from schemas.rules import parse_rules
 from schemas.topics import capability_topic
+from streams.budget import RedisBudget
+from streams.stores import RedisLink
 from tests.faults.app.decisions import PAID, PRICE
 from tests.faults.harness.cluster import Cluster, cluster
 from tests.faults.harness.collector import Answer, Collector
@@ -36,6 +39,10 @@ DELAY_S = 0.5
 SLACK_S = 1.5
 """What was let through before still reaches its topic for so long."""
 BACK_S = 5.0
+LONG_S = 10.0
+"""Phases from which on a run also waits for what was set aside to drain."""
+DRAINS_S = 110.0
+"""Longer than a reservation lives: its deadline and a minute."""
 ENOUGH = 0.7
 """The budget, as a share of what would be paid while Redis is there."""
 
@@ -102,7 +109,8 @@ async def redis(folder: Path, size: Size) -> Report:
                 judge_answers=look,
             )
             judge(report, ok_share=0.0)
-            await _payments(report, at, windows, limit)
+            calls = await _payments(report, at, windows, limit)
+            await _ledger(report, server.url, path, calls * PRICE, wait=size.seconds >= LONG_S)
             return report
     finally:
         server.kill()
@@ -167,8 +175,32 @@ def _said(answer: Answer) -> str:
     return answer.code or f"{answer.status} {answer.side}{' (marked)' if answer.approximate else ''}"
 
 
-async def _payments(report: Report, at: Cluster, windows: Windows, limit: float) -> None:
-    """What the paid service wrote in its own books, and when anything was sent there."""
+async def _ledger(report: Report, url: str, rules_file: Path, paid: float, *, wait: bool) -> None:
+    """The ledger never says less than was paid, nor more than the limit; what is set aside drains."""
+    rule = parse_rules(rules_file.read_bytes()).budget
+    assert rule is not None
+    assert rule.per_day is not None
+    budget = RedisBudget(RedisLink(url), rule, opens=False)
+    try:
+        total = (await budget.spend(int(time.time() * 1000))).total
+        report.more["ledger"] = {"spent": total.spent, "reserved": total.reserved}
+        report.expect(total.spent >= paid - 1e-9, f"the ledger says {total.spent}, and {paid} were paid")
+        report.expect(
+            total.spent + total.reserved <= rule.per_day + 1e-9, f"the ledger is above its limit: {total}"
+        )
+        until = time.monotonic() + DRAINS_S
+        while wait and total.reserved and time.monotonic() < until:
+            await asyncio.sleep(1.0)
+            total = (await budget.spend(int(time.time() * 1000))).total
+        if wait:
+            report.more["ledger_in_the_end"] = {"spent": total.spent, "reserved": total.reserved}
+            report.expect(total.reserved == 0, f"{total.reserved} are still set aside after {DRAINS_S:.0f} s")
+    finally:
+        await budget.close()
+
+
+async def _payments(report: Report, at: Cluster, windows: Windows, limit: float) -> int:
+    """How often the service was paid, by its own books; and when anything was sent there."""
     calls = len((at.folder / PAID).read_text(encoding="utf-8").splitlines())
     report.more["paid_calls"] = calls
     report.more["paid"] = round(calls * PRICE, 6)
@@ -188,3 +220,4 @@ async def _payments(report: Report, at: Cluster, windows: Windows, limit: float)
         took = None if first is None else round(first - began, 2)
         report.more[f"open_again_s_{phase}"] = took
         report.expect(took is not None and took <= BACK_S, f"the cloud was not open again {phase}: {took}")
+    return calls
