@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -22,6 +23,7 @@ MAX_SECONDS = 2.0
 """Processor time for one payload; what takes longer stays local."""
 
 _MASKINGS = 3
+_OPAQUE = re.compile(r"(?=.*[A-Za-z])[\w.:/#|~=-]*|\d*", re.ASCII)
 _DEFAULT = Examination()
 
 _LABELS = KINDS | {"too_long", "too_deep", "too_slow", "unknown_type", "verdict_failed"}
@@ -41,9 +43,18 @@ class Examiner:
         self._ignored = frozenset(examination.ignore)
 
     def __call__(self, request: Request) -> Verdict:
-        """The verdict on a request: `declared` where it says so itself, else what is found in it."""
+        """The verdict on a request: `declared` where it says so itself, else what is found in it.
+
+        Its id and tenant are examined too, for every subtask carries them, unless they are made of letters
+        and digits as machines make them. They cannot be masked.
+        """
         if request.privacy != "normal":
             return DECLARED_HIGH
+        named = [name for name in (request.id, request.tenant) if name and not _OPAQUE.fullmatch(name)]
+        if named:
+            verdict = self.examine(*named)
+            if verdict.level != "normal":
+                return Verdict(level="high", reasons=verdict.reasons)
         return self.examine(request.query, request.inputs, request.params)
 
     def examine(self, *parts: Any) -> Verdict:
@@ -80,14 +91,15 @@ class Examiner:
         wanted: dict[str, str] = {}
         concealed: tuple[Any, ...] = parts
         mask: dict[str, str] = {}
-        texts = [text for part in parts for text in Texts().of(part)]
         for _ in range(_MASKINGS):
             new = [one for one in self.findings(*concealed) if one.kind in self._may_mask]
             if not new:
                 break
             for finding in sorted(new, key=lambda one: -len(one.text)):
                 wanted.setdefault(finding.text, finding.kind)
-            mask = mask_for(((kind, text) for text, kind in wanted.items()), texts)
+                # A text was examined behind its key; of what reaches back into the key, the value's part.
+                wanted.setdefault(finding.text.split(": ", 1)[-1], finding.kind)
+            mask = mask_for((kind, text) for text, kind in wanted.items())
             concealed = tuple(conceal(part, mask) for part in parts)
         return mask
 

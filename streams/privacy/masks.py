@@ -12,10 +12,15 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from streams.privacy.finding import KINDS
+
 Mask = Mapping[str, str]
 
-PLACEHOLDER = re.compile(r"\[[A-Z][A-Z_]{1,30}_[0-9]{1,4}#?~*\]")
-"""What any mask's placeholders look like. Such a text says a kind and a number, and nothing of a person."""
+_LABELS = sorted({kind.upper() for kind in KINDS} | {"HIDDEN"}, key=len, reverse=True)
+PLACEHOLDER = re.compile(rf"\[(?:{'|'.join(_LABELS)})_[0-9]{{1,4}}#?~*\]")
+"""What any mask's placeholders look like. Such a text says a kind and a number, and nothing of a person: only
+the kinds that are built in are named, so that nobody's name can be written as one.
+"""
 
 _NAME = re.compile(r"[A-Z][A-Z_]{1,30}_[0-9]{1,4}")
 
@@ -24,23 +29,17 @@ class BadMask(ValueError):
     """A mask whose placeholders do not look like placeholders, or one that stands for nothing."""
 
 
-def mask_for(found: Iterable[tuple[str, str]], taken: Iterable[str] = ()) -> dict[str, str]:
+def mask_for(found: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Placeholders for `found`, pairs of a kind and a text: numbered by kind in the order given, the same
-    text once. `taken` are texts that must not be confused with a placeholder.
+    text once.
     """
     known: dict[str, str] = {}
     counts: dict[str, int] = {}
-    texts = [text.upper() for text in taken if "[" in text]
     for kind, text in found:
-        if text in known:
-            continue
-        label = re.sub(r"[^A-Z]+", "_", kind.upper()).strip("_")[:30] or "HIDDEN"
-        label = label if len(label) > 1 else "HIDDEN"
-        number = counts.get(label, 0) + 1
-        while any(f"[{label}_{number}]" in other for other in texts):
-            number += 1
-        counts[label] = number
-        known[text] = f"[{label}_{number}]"
+        if text and text not in known:
+            label = kind.upper() if kind in KINDS else "HIDDEN"
+            counts[label] = counts.get(label, 0) + 1
+            known[text] = f"[{label}_{counts[label]}]"
     return {placeholder: text for text, placeholder in known.items()}
 
 

@@ -32,7 +32,7 @@ _TELLING_KEY = re.compile(
 _WORDS = re.compile(r"[_\-.\s/]+|(?<=[a-z])(?=[A-Z])")
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}(?![A-Za-z0-9+/_=-])")
 _PRINTED = re.compile(rb"[\x20-\x7e\t]{16,}")
-_WHOLE_BASE64 = re.compile(r"(?:data:[\w.+/;=-]{0,100};base64,)?([A-Za-z0-9+/_\s-]{200,}={0,2})\s*")
+_WHOLE_BASE64 = re.compile(r"(?:data:[\w.+/;=-]{0,100};base64,)?([A-Za-z0-9+/_\s-]{12,}={0,2})\s*")
 _UNSEEN = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\u00ad]")
 _ENCODED = 2
 _LEAST = 1_000_000
@@ -48,6 +48,9 @@ class Unexaminable(Exception):
         super().__init__(reason)
         self.reason = reason
 
+
+_LINK_KEY = re.compile(r"(?i)(?:ur[li]|href|link|src|source|image|img|photo|picture|video|audio|file)s?$")
+_LINK = re.compile(r"https?://[^\s/@?#]+([^\s]*)")
 
 Read = Callable[[bytes], str | None]
 
@@ -113,11 +116,14 @@ class Texts:
             yield from self._text(str(value), key)
 
     def _text(self, text: str, key: str, encoded: int = 0) -> Iterator[str]:
-        if len(text) > 200 and encoded < _ENCODED and (held := _WHOLE_BASE64.fullmatch(text)):
+        if len(text) > 12 and encoded < _ENCODED and (held := _WHOLE_BASE64.fullmatch(text)):
             raw = _unbase64("".join(held[1].split()), noise=True)
-            if raw is not None:
+            if raw is not None and (is_image(raw) or len(text) > 200):
                 yield from self._bytes(raw, "", encoded + 1)
                 return
+        if key and "://" in text and _LINK_KEY.search(key) and (link := _LINK.fullmatch(text)):
+            # The place of an image is what its step is asked for, and no finding; what it carries may be one.
+            text, key = link[1] if re.search(r"[@=]|\d{6}", link[1]) else "", ""
         self._left -= len(text) + 8
         if self._left < 0:
             raise Unexaminable("too_long")
@@ -166,7 +172,7 @@ class Texts:
 
 def is_image(raw: bytes) -> bool:
     """Whether `raw` begins as an image does (PNG, JPEG, GIF, TIFF, BMP, WebP)."""
-    return (raw.startswith(_MAGIC) and len(raw) > 24) or (raw[:4] == b"RIFF" and raw[8:12] == b"WEBP")
+    return (raw.startswith(_MAGIC) and len(raw) > 8) or (raw[:4] == b"RIFF" and raw[8:12] == b"WEBP")
 
 
 def decoded(raw: bytes) -> str | None:

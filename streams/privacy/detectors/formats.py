@@ -28,24 +28,24 @@ _DOMAIN = re.compile(
     r"|si|hr|rs|bg|il|ae|th|vn|my|ph|id)(?![\w@-])(?!\.\w)"
 )
 _IPV4 = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.]*\d)")
-_IPV6 = re.compile(r"(?i)(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?:%\w+)?(?![\w:])")
+_IPV6 = re.compile(r"(?ai)(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?:%\w+)?(?![\w:])")
 _MAC = re.compile(
-    r"(?i)(?<![\w:-])(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}(?![\w:-])|\b(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}\b"
+    r"(?ai)(?<![\w:-])(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}(?![\w:-])|\b(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}\b"
 )
 _DIGITS = re.compile(r"(?<![\d.,])\d(?:[ \-.]?\d){10,18}(?![\d])")
 _ACCOUNT_WORDS = re.compile(
     r"(?i)card|cc\b|credit|debit|visa|mastercard|amex|account|acct|konto|kunden|compte|cuenta|conto|rekening"
     r"|number|\bno\b|卡|账|帐|户|#|sort code|routing"
 )
-_IBAN = re.compile(r"(?i)\b[a-z]{2}\d{2}(?:[ -]?[a-z0-9]{4}){2,7}(?:[ -]?[a-z0-9]{1,4})?\b")
+_IBAN = re.compile(r"(?ai)\b[a-z]{2}\d{2}(?:[ -]?[a-z0-9]{4}){2,7}(?:[ -]?[a-z0-9]{1,4})?\b")
 _LANDS = (
     "ADAEALATAZBABEBGBHBRBYCHCRCYCZDEDKDOEEEGESFIFOFRGBGEGIGLGRGTHRHUIEILIQISITJOKWKZLBLCLILT"
     "LULVMCMDMEMKMRMTMUNLNOPKPLPSPTQARORSSASCSESISKSMSTSVTLTNTRUAVAVGXK"
 )
 _IBAN_LANDS = frozenset(_LANDS[at : at + 2] for at in range(0, len(_LANDS), 2))
-_SWIFT = re.compile(r"(?i)\b(?:swift|bic)\b[^\n]{0,20}?\b([A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?)\b")
+_SWIFT = re.compile(r"(?ai)\b(?:swift|bic)\b[^\n]{0,20}?\b([A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?)\b")
 _SORT_CODE = re.compile(r"(?i)\b(?:sort ?code|routing|aba)\b[^\n\d]{0,20}(\d{2}-?\d{2}-?\d{2}\b|\d{9}\b)")
-_COIN = re.compile(r"\b(?:0x[0-9a-fA-F]{40}|bc1[a-z0-9]{25,60}|[13][a-km-zA-HJ-NP-Z1-9]{26,34})\b")
+_COIN = re.compile(r"(?a)\b(?:0x[0-9a-fA-F]{40}|bc1[a-z0-9]{25,60}|[13][a-km-zA-HJ-NP-Z1-9]{26,34})\b")
 
 _MONTH = (
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|januar|februar|märz|mai|juni|juli|okt|dez|janv"

@@ -23,7 +23,9 @@ class Form(NamedTuple):
 
 
 def _form(pattern: str, check: str | None = None, words: bool = False) -> Form:
-    return Form(re.compile(rf"(?<![\w.-])(?:{pattern})(?![\w-])(?!\.\d)", re.IGNORECASE), check, words)
+    return Form(
+        re.compile(rf"(?<![\w.-])(?:{pattern})(?![\w-])(?!\.\d)", re.IGNORECASE | re.ASCII), check, words
+    )
 
 
 _FORMS = (
@@ -92,7 +94,7 @@ _SAID = {
     "bank_account": r"account (?:no|nr|number|num|#)|acct|kontonummer|account is|compte n|账号|账户|帐号",
 }
 _BY_WORDS = tuple(
-    (kind, re.compile(rf"(?i)(?:{words})[^\n]{{0,32}}?(?<![\w]){_NUMBER}", re.IGNORECASE))
+    (kind, re.compile(rf"(?i)(?:{words})[^\n]{{0,32}}?(?<![\w]){_NUMBER}", re.ASCII))
     for kind, words in _SAID.items()
 )
 _SAID_AT_ALL = re.compile("(?i)" + "|".join(_SAID.values()))

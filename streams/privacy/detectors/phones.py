@@ -12,7 +12,8 @@ from streams.privacy.finding import Detector, Finding
 NAME = "phones"
 _CANDIDATE = re.compile(
     r"(?<![\w.,/-])(?:\+|00)?\(?\d(?:[ \u00a0.()/\-]{0,3}\d){5,16}"
-    r"(?:\s?(?:x|ext\.?)\s?\d{1,6})?(?![\w/]|[.,-]\d)"
+    r"(?:\s?(?:x|ext\.?)\s?\d{1,6})?(?![\w/]|[.,-]\d)",
+    re.ASCII,
 )
 _WORDS = re.compile(
     r"(?i)phone|call|\btel\b|tel\.|mobile|cell|\bfax|text me|sms|whatsapp|reach|contact|dial|ring|number"

@@ -11,7 +11,7 @@ from streams.privacy.finding import Detector, Finding
 
 NAME = "secrets"
 _KNOWN = re.compile(
-    r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_\w{30,}|\bglpat-[\w-]{20,}"
+    r"(?a)\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_\w{30,}|\bglpat-[\w-]{20,}"
     r"|\bsk-(?:[a-z]+-)?[\w-]{20,}|\b[sr]k_(?:live|test)_\w{16,}|\bxox[abeoprs]-[\w-]{10,}|\bAIza[\w-]{30,}"
     r"|\bya29\.[\w-]{20,}|\bSG\.[\w-]{16,}\.[\w-]{16,}|\bhf_[A-Za-z]{30,}|\bnpm_\w{30,}|\bpypi-[\w-]{30,}"
     r"|\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----|\bssh-(?:rsa"
@@ -31,7 +31,7 @@ _USER = re.compile(
 )
 _HANDLE = re.compile(r"(?<![\w@.])@[A-Za-z]\w{2,30}\b(?!\.\w)")
 _RANDOM = re.compile(
-    r"(?<![\w+/=-])(?=[^\s]*\d)(?=[^\s]*[A-Z])(?=[^\s]*[a-z])[A-Za-z0-9_+/-]{24,128}={0,2}(?![\w+/=-])"
+    r"(?a)(?<![\w+/=-])(?=[^\s]*\d)(?=[^\s]*[A-Z])(?=[^\s]*[a-z])[A-Za-z0-9_+/-]{24,128}={0,2}(?![\w+/=-])"
 )
 _LEAST_BITS = 3.6
 """Shannon entropy a character, in bits; words and paths run together stay below."""
