@@ -50,7 +50,7 @@ class Router:
         self._registry = registry
         self._clock = clock
         self._seen = seen
-        self._purses: Purses | None = None
+        self._purses = None if budget is None else Purses(budget)
         self._shelf: Shelf[Item] | None = None
         self._landing: Landing[Item] | None = None
         if cache is not None:
@@ -59,19 +59,11 @@ class Router:
             self._landing = Landing(cache, flights, clock, self._resume)
         self._shown: View | None = None
         self.adopt(planner)
-        self.fund(budget)
 
     def adopt(self, planner: Planner) -> None:
         """Plan by this planner from the next batch on: no plan mixes two versions of the rules."""
         self._planner = planner
         self._registry.limit(slow_limits(planner.rules))
-
-    def fund(self, budget: Budget | None) -> None:
-        """Ask this budget from the next batch on."""
-        if budget is None:
-            self._purses = None
-        elif self._purses is None or self._purses.budget is not budget:
-            self._purses = Purses(budget)
 
     async def follow(self) -> None:
         """Look after the requests that wait for the answer to an equal one, until cancelled."""

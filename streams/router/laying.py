@@ -38,7 +38,7 @@ class Ask(msgspec.Struct, frozen=True):
 
     `mask` is that of a request whose verdict is `masked`. `key` is the cache key of the whole answer;
     `keeps_steps` says that there is a cache for steps. `left_budget` is what is left of the budget, for the
-    score.
+    score. `lean`: no step gets a later attempt that costs.
     """
 
     request: Request
@@ -51,6 +51,7 @@ class Ask(msgspec.Struct, frozen=True):
     key: str | None = None
     keeps_steps: bool = False
     left_budget: float | None = None
+    lean: bool = False
 
 
 class Laid(NamedTuple):
@@ -79,7 +80,7 @@ def lay(step: StepRule, ask: Ask, view: View, veil: Veil | None, left: float | N
     cases = [_case(step, capability, ask, view, inputs, verdict, left) for capability in step_options(step)]
     predictor = terms.predictors.get(ask.task.name) if terms.predictors and not step.after else None
     expected = None if predictor is None else predictor.expected(inputs)
-    placed = place(step, cases, terms.prices, terms.constraints, expected)
+    placed = place(step, cases, terms.prices, terms.constraints, expected, ask.lean)
     attempts, decision = placed.attempts, placed.decision
     laid = Step(
         name=step.name,

@@ -56,9 +56,10 @@ def place(
     prices: Prices,
     constraints: Sequence[Asked],
     expected: float | None = None,
+    lean: bool = False,
 ) -> Placed:
     """Place `step`. `cases` are that of its capability and those of its alternatives; `expected` is the
-    predicted chance that the local answer will be accepted."""
+    predicted chance that the local answer will be accepted; `lean` leaves out later attempts that cost."""
     found = _open(step, cases, prices, constraints)
     if not found.sides:
         return Placed((), None, _refused(step, found.reasons))
@@ -66,6 +67,9 @@ def place(
     if len(cases) > 1:
         decision = _with(choice.decision, capability=choice.order[0].capability)
         choice = _Choice(decision, choice.order)
+    if lean:
+        order = choice.order
+        choice = _Choice(choice.decision, [order[0], *(each for each in order[1:] if not each.bound)])
     return _placed(step, cases[0], choice)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from schemas import ids
 from schemas.errors import ErrorCode
 from schemas.messages import (
@@ -64,7 +66,15 @@ def plan(ask: Ask, view: View) -> Planned:
 
     A step that no side may take (`no_placement`; `bad_input` where no card's schema fits the inputs) and
     inputs that the request cannot feed (`invalid_request`) refuse the whole request before anything is sent.
+    Where the later attempts of earlier steps take up the request's `max_cost`, they are left out.
     """
+    made = _plan(ask, view)
+    if ask.request.max_cost is not None and made.plan.answer is not None and not ask.lean:
+        return _plan(msgspec.structs.replace(ask, lean=True), view)
+    return made
+
+
+def _plan(ask: Ask, view: View) -> Planned:
     laid: list[Laid] = []
     veil = Veil(ask.terms.examiner, ask.mask, ask.request.params) if ask.mask else None
     left = ask.request.max_cost

@@ -84,7 +84,8 @@ def grams(text: str) -> list[int]:
     words = _WORD.findall(text[:MAX_CHARS].lower())
     if not words:
         return []
-    found = [f"n{min(len(words), 40) // 3}", f"d{len(_DIGIT.findall(text, 0, MAX_CHARS)).bit_length()}"]
+    digits = len(_DIGIT.findall(text, 0, MAX_CHARS))
+    found = [f"n{min(len(words), 40) // 3}", f"l{len(text).bit_length()}", f"d{digits.bit_length()}"]
     words = words[:MAX_WORDS]
     found += words
     found += [word[:3] + "<" for word in words if len(word) > 3]

@@ -213,6 +213,19 @@ class TestMoney:
         assert code_of(decided(rules, request(max_cost=0.9), view)) == "no_placement"
         assert sum(each.cost for each in decided(rules, request(max_cost=1.0), view).reservations) == 1.0
 
+    def test_what_may_only_be_needed_later_never_starves_what_must_run(self):
+        rules = rules_of(intent={"steps": [{"name": "a"}, {"name": "b", "side": "cloud"}]})
+        view = View(
+            targets={
+                ("local", "a"): Target(figures=CALIBRATED),
+                ("cloud", "a"): Target(figures=PAID),
+                ("cloud", "b"): Target(figures=PAID),
+            }
+        )
+        found = decided(rules, request(max_cost=0.6), view)
+        assert [tried(found, 0), tried(found, 1)] == [[("local", "a")], [("cloud", "b")]]
+        assert len(tried(decided(rules, request(max_cost=1.0), view), 0)) == 2
+
     def test_the_score_measures_a_price_by_what_is_left(self):
         planner = Planner(AUTO)
         considered = planner.consider(admitted_of(request()), NOW)
