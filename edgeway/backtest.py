@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from edgeway.backtest_budget import Ceilings
-from edgeway.backtest_evidence import Evidence
+from edgeway.backtest_evidence import Evidence, bounds_of
 from edgeway.backtest_outcome import Outcome, of_plan, of_record
-from edgeway.backtest_report import Compared, Records, Report, TargetRow
+from edgeway.backtest_report import Compared, JudgedRow, Records, Report, TargetRow
 from edgeway.backtest_tally import Tally
 from edgeway.explain_record import Setting, admitted_of, bound_of, decided
 from edgeway.recorded import Recorded
@@ -137,6 +137,7 @@ def _compare(
         total=total.row(),
         tasks={name: tasks[name].row() for name in sorted(tasks)},
         targets=_targets(evidence),
+        judged=_judged(evidence),
     )
 
 
@@ -150,6 +151,19 @@ def _targets(evidence: Evidence) -> list[TargetRow]:
             _six(evidence.cost((side, capability))),
         )
         for (side, capability), times in evidence.targets()
+    ]
+
+
+def _judged(evidence: Evidence) -> list[JudgedRow]:
+    return [
+        JudgedRow(
+            task,
+            dict(sides),
+            None if bucket is None else bounds_of(bucket),
+            round(said.share, 6),
+            said.samples,
+        )
+        for task, sides, bucket, said in evidence.judged()
     ]
 
 

@@ -108,6 +108,14 @@ class Evidence:
         total, count = self._right.get((task, sides, bucket), (0.0, 0))
         return Estimate(total / count, count) if count else None
 
+    def judged(self) -> list[tuple[str | None, Sides, int | None, Estimate]]:
+        """All that feedback says, by task, sides and bucket, each overall figure before its buckets."""
+        found = [
+            (task, sides, bucket, Estimate(total / count, count))
+            for (task, sides, bucket), (total, count) in self._right.items()
+        ]
+        return sorted(found, key=lambda row: (row[0] or "", row[1], -1 if row[2] is None else row[2]))
+
     def targets(self) -> list[tuple[Target, Times]]:
         """Every target with recorded times, sorted."""
         return sorted(self._times.items(), key=lambda entry: entry[0])
@@ -154,6 +162,12 @@ def bucket_of(confidence: float | None) -> int | None:
     if confidence is None:
         return None
     return sum(confidence >= bound for bound in BUCKETS)
+
+
+def bounds_of(bucket: int) -> tuple[float, float]:
+    """From and below which confidence."""
+    bounds = (0.0, *BUCKETS, 1.0)
+    return bounds[bucket], bounds[bucket + 1]
 
 
 def sides_of(result: Result) -> Sides:

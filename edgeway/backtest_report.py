@@ -89,6 +89,18 @@ class TargetRow(msgspec.Struct, frozen=True):
     mean_cost: float | None
 
 
+class JudgedRow(msgspec.Struct, frozen=True):
+    """What feedback says of the answers of one task that the same sides gave: of all (`confidence` None), or
+    of those of which the edge was so sure, from the first bound to below the second.
+    """
+
+    task: str | None
+    sides: dict[str, str]
+    confidence: tuple[float, float] | None
+    share: float
+    samples: int
+
+
 class Compared(msgspec.Struct, frozen=True):
     """One of the two that are compared: `file`, or `recorded`; its rules' version and its dearest day."""
 
@@ -118,3 +130,4 @@ class Report(msgspec.Struct, frozen=True):
     total: Row
     tasks: dict[str, Row]
     targets: list[TargetRow]
+    judged: list[JudgedRow]

@@ -38,6 +38,10 @@ def show(report: Report, stream: IO[str], width: int) -> None:
     console.print()
     if report.targets:
         console.print(_targets(report))
+        console.print()
+    if report.judged:
+        console.print(_judged(report))
+        console.print()
     for line in _examples(report.total):
         console.print(line, markup=False)
 
@@ -124,6 +128,18 @@ def _targets(report: Report) -> Table:
     for row in report.targets:
         cost = "unknown" if row.mean_cost is None else f"{row.mean_cost:.6g}"
         table.add_row(row.target, str(row.answers), f"{row.p50_ms:.1f}", f"{row.p95_ms:.1f}", cost)
+    return table
+
+
+def _judged(report: Report) -> Table:
+    table = Table(title="recorded feedback", title_justify="left", show_edge=False, pad_edge=False)
+    table.add_column("answered by", no_wrap=True)
+    for head in ("answers", "share right"):
+        table.add_column(head, justify="right")
+    for row in report.judged:
+        if row.confidence is None:
+            sides = ", ".join(f"{step} {side}" for step, side in row.sides.items())
+            table.add_row(f"{row.task}: {sides}", str(row.samples), f"{row.share:.4f}")
     return table
 
 

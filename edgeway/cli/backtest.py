@@ -10,7 +10,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from edgeway.errors import Exit, OutputLost, UsageError
 if TYPE_CHECKING:
     from edgeway.backtest import Contender
     from edgeway.explain_live import Beats
+    from edgeway.recorded import Recorded
     from edgeway.request_lines import BadLine
     from schemas.messages import Feedback
     from streams.settings import Settings
@@ -111,7 +112,15 @@ def _compare(
     from edgeway.recorded_file import RecordedFile
 
     file = RecordedFile(stream, bad.append)
-    report = backtest(Traffic(file.scan, file.in_time, lambda: len(bad)), *sides, feedback)
+    with bar("comparing") as progress:
+
+        def shown(records: Iterable[Recorded]) -> Iterator[Recorded]:
+            for recorded in records:
+                progress.advance()
+                yield recorded
+
+        traffic = Traffic(lambda: shown(file.scan()), lambda: shown(file.in_time()), lambda: len(bad))
+        report = backtest(traffic, *sides, feedback)
     if not report.records.read:
         raise UsageError("there is no record to compare by")
     if not report.records.compared:
@@ -191,12 +200,23 @@ def _traffic(settings: Settings, args: argparse.Namespace) -> Iterator[IO[bytes]
     elif args.recorded == "-":
         if sys.stdin is None:
             raise UsageError("standard input is closed; give it the traffic, or name a file")
-        with tempfile.TemporaryFile() as stream:
-            shutil.copyfileobj(sys.stdin.buffer, stream)
+        with _again(sys.stdin.buffer) as stream:
             yield stream
     else:
         with _opened("RECORDED", args.recorded) as stream:
-            yield stream
+            if stream.seekable():
+                yield stream
+            else:
+                with _again(stream) as copy:
+                    yield copy
+
+
+@contextmanager
+def _again(stream: IO[bytes]) -> Iterator[IO[bytes]]:
+    """What comes through a pipe, as a file: it is read twice."""
+    with tempfile.TemporaryFile() as copy:
+        shutil.copyfileobj(stream, copy)
+        yield copy
 
 
 async def _record(settings: Settings, args: argparse.Namespace, stream: IO[bytes]) -> None:

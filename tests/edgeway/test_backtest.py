@@ -195,6 +195,16 @@ def test_feedback_on_unmoved_requests_is_their_own() -> None:
     assert (quality.estimated, quality.unknown) == (0, 2)
 
 
+def test_recorded_feedback_is_told_by_side_and_bucket() -> None:
+    report = compared(RECORDS, threshold(0.9), threshold(0.9), [right(1, "right"), right(4, "wrong")])
+    assert [(row.sides["intent"], row.confidence, row.share, row.samples) for row in report.judged] == [
+        ("cloud", None, 0.0, 1),
+        ("cloud", (0.0, 0.5), 0.0, 1),
+        ("local", None, 1.0, 1),
+        ("local", (0.99, 1.0), 1.0, 1),
+    ]
+
+
 def test_a_moved_request_is_judged_by_others_of_its_bucket_or_not_at_all() -> None:
     moved = record(2, 0.96)
     quality = compared([moved], threshold(0.9), threshold(0.97), [right(2, "right")]).total.quality

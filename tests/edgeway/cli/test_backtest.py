@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +112,16 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     stream = io.TextIOWrapper(io.BytesIO(Path("traffic").read_bytes()))
     monkeypatch.setattr(sys, "stdin", stream)
     found, _ = report(capsys, "new.json", "-")
+    assert found["records"]["read"] == 3
+
+
+def test_a_pipe_is_read_twice_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo("pipe")
+    text = Path("traffic").read_bytes()
+    writing = threading.Thread(target=lambda: Path("pipe").write_bytes(text))
+    writing.start()
+    found, _ = report(capsys, "new.json", "pipe")
+    writing.join()
     assert found["records"]["read"] == 3
 
 
