@@ -22,7 +22,7 @@ from tests.integration.spine.samples import SURE, SURE_INTENT, images
 
 pytestmark = pytest.mark.integration
 
-SHIRT = 6
+SHIRT = "Shirt"
 """What the first of the demo's images shows."""
 DEMO = ROOT / "examples" / "demo" / "app.py"
 
