@@ -104,6 +104,22 @@ def test_personal_data_keeps_a_request_at_the_edge_and_is_not_shown() -> None:
     assert not [word for word in SECRET.replace(",", "").split() if word in said]
 
 
+def test_a_request_that_may_be_masked_says_so_and_shows_nothing() -> None:
+    said = {
+        "privacy": {"detectors": ["formats"], "mask": ["email"]},
+        "tasks": {"intent": {"capability": "ask"}},
+    }
+    rules = parse_rules(json.dumps(said).encode())
+    asked = json.dumps({"task": "intent", "text": "write to kim.lee@quist-post.org"}).encode()
+    found = explain_line(Planner(rules), Setting(assumed(rules), "assumed", NOW), 1, asked)
+    assert found.privacy is not None
+    assert (found.cloud_allowed, found.privacy.level, found.privacy.masked) == (True, "high", True)
+    assert {attempt.side for step in found.steps for attempt in step.attempts} == {"local", "cloud"}
+    text = "\n".join(text_of(found, 200))
+    assert "the cloud gets placeholders instead of what was found" in text
+    assert "kim.lee" not in text + msgspec.json.encode(found).decode()
+
+
 @pytest.mark.parametrize("purse", ["spent", "away"])
 def test_an_empty_purse_closes_what_costs(purse: Any) -> None:
     found = explained({"task": "intent", "text": "x"}, SETTING._replace(purse=purse))
