@@ -196,10 +196,11 @@ class Planner:
         return self.refused(info_of(admitted, verdict, name, None), failure)
 
     def _info(self, admitted: Admitted, task: TaskFound, verdict: Verdict) -> RequestInfo:
-        deadline_ms = task.rule.deadline_ms
-        if deadline_ms is None and self.rules.tenants and admitted.request.tenant is not None:
-            tenant = self.rules.tenants.get(admitted.request.tenant)
-            deadline_ms = None if tenant is None else tenant.deadline_ms
+        deadline_ms, tenants = task.rule.deadline_ms, self.rules.tenants
+        if tenants and admitted.request.tenant is not None:
+            tenant = tenants.get(admitted.request.tenant)
+            if tenant is not None and tenant.deadline_ms is not None:
+                deadline_ms = tenant.deadline_ms
         return info_of(admitted, verdict, task.name, deadline_ms)
 
     def _floor(self, admitted: Admitted, task: TaskFound | None) -> Verdict:

@@ -367,7 +367,7 @@ def test_a_predictor_opens_no_closed_side():
     assert tried(found) == [("local", "intent")]
 
 
-def test_a_tenant_has_a_default_deadline_and_a_task_its_own():
+def test_a_tenant_has_a_default_deadline_and_a_task_one_for_the_others():
     tenants = {"t": {"deadline_ms": 700}}
     rules = ruled({"intent": {}, "other": {"deadline_ms": 900}}, tenants=tenants)
 
@@ -376,7 +376,8 @@ def test_a_tenant_has_a_default_deadline_and_a_task_its_own():
 
     assert allowed() == 30_000
     assert allowed(tenant="t") == 700
-    assert allowed(tenant="t", task="other") == 900
+    assert allowed(tenant="t", task="other") == 700
+    assert allowed(tenant="u", task="other") == 900
     assert allowed(tenant="t", task="other", deadline_ms=50) == 50
 
 
