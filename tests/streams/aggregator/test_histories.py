@@ -88,14 +88,16 @@ class Histories(RuleBasedStateMachine):
         attempt=st.integers(0, 1),
         confidence=st.sampled_from([None, 0.2, 0.95]),
         error=st.sampled_from([None, None, True]),
-        secret=st.booleans(),
     )
-    def answer(self, name, of, side, attempt, confidence, error, secret):
-        # What a local model reads may be more than anybody saw before.
-        output = {"key": SECRET if secret and side == "local" else of}
+    def answer(self, name, of, side, attempt, confidence, error):
         self.world.append(
-            partial(name, of, side, attempt, confidence=confidence, error=error, output=output, cost=0.5)
+            partial(name, of, side, attempt, confidence=confidence, error=error, output={"key": of}, cost=0.5)
         )
+
+    @rule(name=st.sampled_from(["fed", "fed", "chain"]))
+    def bring_to_light(self, name):
+        """What a model here reads may be more than anybody saw before."""
+        self.world.append(partial(name, output={"key": SECRET}))
 
     @rule(name=st.sampled_from(NAMES))
     def damage(self, name):
