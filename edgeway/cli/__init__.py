@@ -15,6 +15,7 @@ from edgeway.cli import (
     audit,
     backtest,
     broker,
+    budget,
     check,
     demo,
     explain,
@@ -45,13 +46,26 @@ _COMMANDS = (
     topics,
     check,
     audit,
+    budget,
     broker,
     feedback,
     models,
 )
 
 _WRITERS = frozenset(
-    ("send", "results", "explain", "backtest", "audit", "topics", "check", "broker", "feedback", "models")
+    (
+        "send",
+        "results",
+        "explain",
+        "backtest",
+        "audit",
+        "topics",
+        "check",
+        "broker",
+        "feedback",
+        "models",
+        "budget",
+    )
 )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
-from redis.asyncio import Redis
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, RedisError
@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 TIMEOUT_S = 0.3
 RETRY_AFTER_S = 1.0
 TELL_EVERY_S = 10.0
+MOST_CONNECTIONS = 32
+"""Of one process; calls beyond wait for one, within their time."""
 Value = str | bytes | int | float
 
 
@@ -74,9 +76,16 @@ class RedisLink:
         self._told = -TELL_EVERY_S
         self._asking: asyncio.Task[None] | None = None
         self._holders = 1
-        self._redis = Redis.from_url(
-            url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s, retry=Retry(NoBackoff(), 1)
+        # Another pool answers the call beyond its size by an error, as if nobody were there.
+        pool = BlockingConnectionPool.from_url(
+            url,
+            max_connections=MOST_CONNECTIONS,
+            timeout=timeout_s,
+            socket_timeout=timeout_s,
+            socket_connect_timeout=timeout_s,
+            retry=Retry(NoBackoff(), 1),
         )
+        self._redis = Redis.from_pool(pool)
 
     @property
     def away(self) -> bool:

@@ -32,7 +32,7 @@ def test_order_is_kept_so_that_an_actual_within_its_bound_stays_within(one: floa
 
 @given(MONEY)
 def test_a_limit_is_never_above_what_was_set(limit: float) -> None:
-    assert limit_micros(limit) <= limit * 1_000_000 + 1e-3
+    assert limit_micros(limit) <= limit * 1_000_000 * (1 + 1e-12) + 1e-3
     assert limit_micros(limit) <= cost_micros(limit)
 
 

@@ -100,3 +100,12 @@ async def test_closing_ends_the_asking(redis_server: RedisServer) -> None:
         assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("redis ")]
     finally:
         redis_server.resume()
+
+
+async def test_many_calls_at_once_wait_for_a_connection(redis_server: RedisServer) -> None:
+    link = RedisLink(redis_server.url, timeout_s=10.0)
+    replies = await asyncio.gather(*(link.run(ECHO, [str(n)], ["v"]) for n in range(300)))
+    assert [int(key) for key, _ in replies] == list(range(300))
+    clients = str((await link.call("INFO", "clients"))["connected_clients"])
+    assert int(clients) <= 33
+    await link.close()

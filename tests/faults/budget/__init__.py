@@ -1,0 +1,1 @@
+"""Processes that pay from one budget, killed at random; see run.py."""
