@@ -62,6 +62,7 @@ class Load:
         self._room = room
         self._futures: set[asyncio.Future[Any]] = set()
         self.sent = Sent()
+        self.puts = 0
 
     async def __aenter__(self) -> Load:
         await self._producer.start()
@@ -91,6 +92,7 @@ class Load:
 
     async def put(self, name: str | None, body: bytes, key: bytes | None = None) -> None:
         """Send one record; `name` is its id where it counts as a request."""
+        self.puts += name is not None
         future = await self._producer.send(TOPIC, body, key=key or (name.encode() if name else None))
         self._futures.add(future)
         future.add_done_callback(lambda done: self._done(name, done))

@@ -66,9 +66,19 @@ async def under_load(
     requests: Iterator[tuple[str, bytes]] | None = None,
     tasks: Sequence[str] = MIX,
     judge_answers: Callable[[Report, Collector], None] | None = None,
+    most_open: int | None = None,
 ) -> Report:
-    """Warm up, send the load while `faults` runs, wait for every answer, and report."""
-    async with Collector(at.bootstrap) as collector, Load(at.bootstrap) as load:
+    """Warm up, send the load while `faults` runs, wait for every answer, and report. With `most_open` no more
+    than so many requests wait at a time, however slow the machine is.
+    """
+
+    def room(_: Sent) -> int:
+        return (most_open or 0) - (load.puts - len(collector.answers))
+
+    async with (
+        Collector(at.bootstrap) as collector,
+        Load(at.bootstrap, room=None if most_open is None else room) as load,
+    ):
         await warm_up(load, collector, tasks)
         stream = requests if requests is not None else mixed(size.deadline_ms)
         trouble = asyncio.create_task(faults(at, load.sent))
@@ -111,6 +121,22 @@ async def kill_now_and_then(
     until = time.monotonic() + seconds
     while time.monotonic() + every_s <= until:
         await asyncio.sleep(every_s)
+        name = choose.choice(choose.choice(list(by_role.values())))
+        if at.children.kill(name):
+            at.mark("kill", name)
+
+
+async def kill_as_it_goes(
+    at: Cluster, names: Sequence[str], sent: Sent, requests: int, every: int, seed: int
+) -> None:
+    """SIGKILL a role at random, and of it one of `names`, whenever `every` more of `requests` were sent."""
+    choose = random.Random(seed)
+    by_role: dict[str, list[str]] = {}
+    for name in names:
+        by_role.setdefault(name.rpartition("-")[0], []).append(name)
+    for goal in range(every, requests - every // 2, every):
+        while len(sent.acknowledged) < goal:
+            await asyncio.sleep(0.1)
         name = choose.choice(choose.choice(list(by_role.values())))
         if at.children.kill(name):
             at.mark("kill", name)

@@ -54,7 +54,7 @@ SCENARIOS: dict[str, Entry] = {
     ),
     "members": Entry(members.join_and_leave, Size(600, 40.0), Size(10_000, 100.0)),
     "memory": Entry(memory.memory, Size(6_000, 400.0), Size(200_000, 500.0)),
-    "privacy": Entry(privacy.privacy, Size(1_000, 50.0), Size(20_000, 80.0)),
+    "privacy": Entry(privacy.privacy, Size(1_000, 50.0), Size(20_000, 50.0, deadline_ms=60_000)),
     "redis": Entry(redis.redis, Size(700, 20.0, seconds=5.0), Size(3_600, 40.0, seconds=12.0)),
     "slow-cloud": Entry(
         slow_cloud.slow_cloud, Size(1_050, 30.0, seconds=8.0), Size(5_000, 40.0, seconds=30.0)

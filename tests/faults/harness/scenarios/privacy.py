@@ -21,13 +21,14 @@ from tests.faults.harness.load import Sent
 from tests.faults.harness.plants import Payload
 from tests.faults.harness.private_load import MASKED, TENANT, PrivateLoad
 from tests.faults.harness.report import Report
-from tests.faults.harness.runs import Size, judge, kill_now_and_then, under_load
+from tests.faults.harness.runs import Size, judge, kill_as_it_goes, under_load
 from tests.faults.harness.topic_records import read_topic
 from tests.helpers.endpoint import Asked as Posted
 from tests.helpers.endpoint import Endpoint, Reply, endpoint
 
 APP = Path(__file__).resolve().parents[2] / "app" / "private.py"
-EVERY_S = 3.0
+EVERY = 250
+MOST_OPEN = 200
 LOCAL = ("private/answer", "private/caption", "private/reveal")
 CLOUD = ("private/answer", "private/only", "private/caption")
 NAME = re.compile(r"r-\d+")
@@ -63,7 +64,7 @@ def rules(url: str) -> dict[str, Any]:
 
 
 async def privacy(folder: Path, size: Size) -> Report:
-    """A SIGKILL of a random role every 3 s; the endpoint of `fallback_url` is a real server here."""
+    """A SIGKILL of a random role at every 250th request; `fallback_url` leads to a real server here."""
     servers = endpoint()
     server = next(servers)
     server.reply = _reply
@@ -78,8 +79,8 @@ async def privacy(folder: Path, size: Size) -> Report:
             names += [at.aggregator(), at.router()]
             await at.ready(names)
 
-            async def faults(at: Cluster, _: Sent) -> None:
-                await kill_now_and_then(at, names, size.lasts_s, EVERY_S, size.seed)
+            async def faults(at: Cluster, sent: Sent) -> None:
+                await kill_as_it_goes(at, names, sent, size.requests, EVERY, size.seed)
 
             def look(report: Report, collector: Collector) -> None:
                 _answers(report, load, collector)
@@ -92,6 +93,7 @@ async def privacy(folder: Path, size: Size) -> Report:
                 requests=load.requests(),
                 tasks=("plain_chain",),
                 judge_answers=look,
+                most_open=MOST_OPEN,
             )
             judge(report, ok_share=0.0)
             await _audit(report, at, load, server)
