@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgeway.wrapping import columns, printable, wrapped
@@ -13,6 +13,7 @@ from edgeway.wrapping import columns, printable, wrapped
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=200)
 
 
+@settings(deadline=None)
 @given(TEXT, st.integers(20, 120), st.text(" │├─", max_size=6))
 def test_nothing_is_lost_and_no_line_is_too_wide(text: str, width: int, indent: str) -> None:
     lines = wrapped(text, width, indent)
@@ -34,6 +35,7 @@ def test_lines_break_at_spaces_and_long_words_anywhere() -> None:
     assert wrapped("a bc", 40, "- ") == ["- a bc"]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=50))
 def test_nothing_steers_a_terminal(text: str) -> None:
     assert not [char for char in printable(text) if unicodedata.category(char) == "Cc"]
