@@ -57,8 +57,7 @@ def capability(
     """Offer a function as the capability `local/text/tokenize` or `cloud/...`. The function stays as it is.
 
     `cost` a call, in the prices' currency; `max_cost` a call's upper bound (None: `cost`, where tokens cost
-    nothing). `cacheable`: equal inputs and params give equal outputs. May be given several times, once for
-    each side.
+    nothing). `cacheable`: equal inputs give equal outputs. May be given several times, once for each side.
 
     Raises:
         LoadError: a name that makes no topic, or limits that make no sense.

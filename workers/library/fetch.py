@@ -31,13 +31,13 @@ class Allowed:
     def __init__(self, hosts: Iterable[str] = ()) -> None:
         self._hosts = frozenset(host.lower().rstrip(".") for host in hosts)
 
-    def covers(self, host: str, port: int, scheme: str) -> bool:
+    def lists(self, host: str, port: int, scheme: str) -> bool:
         """Whether `host:port` may be asked at all."""
         return any(name in self._hosts for name in _names(host, port, scheme))
 
     def names_address(self, host: str, port: int, scheme: str) -> bool:
         """Whether the operator listed this very address, private or not."""
-        return _address(host) is not None and self.covers(host, port, scheme)
+        return _address(host) is not None and self.lists(host, port, scheme)
 
 
 class Fetcher:
@@ -78,7 +78,7 @@ class Fetcher:
         """The body, or None and where it is now."""
         url = _url(text)
         host, port = url.host.lower().rstrip("."), url.port or _PORTS[url.scheme]
-        if not self.allowed.covers(host, port, url.scheme):
+        if not self.allowed.lists(host, port, url.scheme):
             raise BadInput("its host is not listed under `hosts` in the rules")
         address = await self._look_up(host, port, url.scheme)
         request = client.build_request(

@@ -238,7 +238,7 @@ def test_hosts_that_do_not_give_it(server: Endpoint, reply: Reply, code: str, sa
 )
 def test_the_hosts_of_the_rules(host: str, port: int, scheme: str, covered: bool) -> None:
     allowed = Allowed(("*.Example.com", "ported.net:8443", "[fd00::1]"))
-    assert allowed.covers(host, port, scheme) is covered
+    assert allowed.lists(host, port, scheme) is covered
 
 
 @pytest.mark.parametrize(
