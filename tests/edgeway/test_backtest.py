@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edgeway.backtest import Contender, Traffic, backtest, by_scoped_id
@@ -72,7 +72,7 @@ def compared(
 RECORDS = [record(number, confidence) for number, confidence in enumerate([0.99, 0.95, 0.8, 0.3], 1)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.tuples(st.none() | st.floats(0, 1), st.sampled_from([None, "right", "wrong"])), max_size=12),
     st.floats(0, 1),
@@ -103,7 +103,7 @@ def test_the_same_rules_twice_change_nothing(
     json.loads(msgspec.json.encode(report))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.none() | st.floats(0, 1), min_size=1, max_size=12), st.floats(0, 1), st.floats(0, 1))
 def test_steps_add_up_and_the_way_back_is_the_reverse(
     said: list[float | None], one: float, other: float

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edgeway.explain_lines import Piece, pieces
@@ -33,7 +33,7 @@ def values(found: list[Piece]) -> list[Any]:
     return [json.loads(piece.raw) for piece in found]
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(REQUESTS, st.sampled_from([None, 1, 4]), st.sampled_from(["", "\ufeff", "\n \n"]))
 def test_an_array_gives_its_elements(asked: list[Any], indent: int | None, before: str) -> None:
     found = of(before + json.dumps(asked, indent=indent, ensure_ascii=False))
@@ -41,7 +41,7 @@ def test_an_array_gives_its_elements(asked: list[Any], indent: int | None, befor
     assert [piece.number for piece in found] == list(range(1, len(asked) + 1))
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(REQUESTS, st.sampled_from(["\n", "\r\n", "\n\n"]))
 def test_lines_give_a_request_each(asked: list[Any], end: str) -> None:
     text = end.join(json.dumps(one, ensure_ascii=False) for one in asked)
@@ -52,7 +52,7 @@ def test_lines_give_a_request_each(asked: list[Any], end: str) -> None:
     ]
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.text("ab", min_size=1, max_size=3), JSON, max_size=4))
 def test_an_object_over_several_lines_is_one_request(asked: dict[str, Any]) -> None:
     assert values(of(json.dumps(asked, indent=2))) == [asked]

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edgeway.explain_record import Explained, Line, Setting, explain_line
@@ -148,7 +148,7 @@ def test_a_bad_line_is_answered(raw: bytes, name: str, code: str) -> None:
     assert found.error.message.startswith("line 3: ")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(structs(Request, JSON_VALUES), st.sampled_from(["intent", "review", None]))
 def test_the_decisions_are_those_of_the_router(request: Request, task: str | None) -> None:
     request = msgspec.structs.replace(request, task=task or request.task)
@@ -176,7 +176,7 @@ def test_the_decisions_are_those_of_the_router(request: Request, task: str | Non
     assert found.error == (None if answer is None else answer.error)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary(max_size=200) | structs(Request, JSON_VALUES).map(msgspec.json.encode))
 def test_any_line_has_a_record_and_a_text(raw: bytes) -> None:
     found = explained(raw)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edgeway.explain_registry import CardsError, assumed, parse_cards, view_of, written
@@ -79,7 +79,7 @@ def test_what_is_no_file_of_cards_says_where(text: bytes, words: str) -> None:
         parse_cards(text)
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(structs(Heartbeat, JSON_VALUES), max_size=5))
 def test_what_is_written_is_read_again(beats: list[Heartbeat]) -> None:
     latest = {beat.worker: beat for beat in beats}

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edgeway.recorded import Attempted, Recorded, attempted, line_of, parse_feedback, parse_recorded, right_of
@@ -82,7 +82,7 @@ def test_a_reason_does_not_quote_the_line() -> None:
     assert "Ludmila" not in found.reason
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     structs(Request, JSON_VALUES),
     st.none() | structs(Result, JSON_VALUES),
