@@ -9,7 +9,7 @@ import msgspec
 from edgeway.errors import UsageError
 from schemas.errors import Problem, RulesError
 from schemas.rules import Rules, parse_rules
-from schemas.rules_text import RulesText
+from schemas.rules_text import MAX_RULES_BYTES, RulesText
 from streams.settings import Settings
 
 
@@ -28,13 +28,14 @@ def rules_of(settings: Settings) -> Rules:
 
 
 def read_rules(path: Path) -> bytes:
-    """What the file holds now.
+    """What the file holds now, as far as it is read.
 
     Raises:
         UsageError: it cannot be read.
     """
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(MAX_RULES_BYTES + 1)
     except OSError as exc:
         raise UsageError(f"{path}: cannot be read: {exc}; name a readable file with --rules") from exc
 

@@ -15,9 +15,10 @@ def check_prices(text: RulesText, file: RulesFile, capabilities: tuple[tuple[Sid
     RulesError: a price of what the rules do not use, or without an upper bound.
     """
     known = [f"{side}/{capability}" for side, capability in capabilities]
+    used = frozenset(known)
     for name, price in file.prices.items():
         path = ("prices", name)
-        if name not in known:
+        if name not in used:
             side = "" if name.startswith(("local/", "cloud/")) else "a price is by SIDE/CAPABILITY; "
             text.refuse(path, f"{side}no task of these rules uses {name!r}; {near(name, known)}")
         if price.bound is None:

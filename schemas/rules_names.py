@@ -22,11 +22,13 @@ def check_hosts(text: RulesText, hosts: tuple[str, ...]) -> None:
     """Raises:
     RulesError: what is no HOST, HOST:PORT or *.DOMAIN.
     """
+    seen: set[str] = set()
     for index, host in enumerate(hosts):
         if why := _wrong_host(host):
             text.refuse(("hosts", index), f"{why}; give HOST, HOST:PORT, or *.DOMAIN for all hosts below one")
-        if host.lower() in (other.lower() for other in hosts[:index]):
+        if host.lower() in seen:
             text.refuse(("hosts", index), f"the host {host!r} stands twice; give it once")
+        seen.add(host.lower())
 
 
 def _wrong_host(host: str) -> str:

@@ -15,8 +15,11 @@ Duration = Annotated[int, Meta(ge=1, le=600_000, description="milliseconds")]
 Count = Annotated[int, Meta(ge=1, le=2**31)]
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
 Phrase = Annotated[str, Meta(min_length=1, max_length=256)]
+Names = Annotated[tuple[Name, ...], Meta(max_length=64)]
 Url = Annotated[str, Meta(pattern=r"^https?://[^\s/]+", max_length=2048)]
 
+MAX_STEPS = 256
+"""Most steps of one task: of each it is known which others come before."""
 DEFAULT_MERGE = "collect"
 """The strategy of a task of several steps that names none."""
 
@@ -55,7 +58,7 @@ class StepRule(RulesPart, frozen=True, kw_only=True):
     name: Name
     capability: str = ""
     side: Placement = "auto"
-    after: tuple[str, ...] = ()
+    after: Names = ()
     inputs: dict[str, str] = {}
     weight: Weight | None = None
     priority: int | None = None
@@ -64,7 +67,7 @@ class StepRule(RulesPart, frozen=True, kw_only=True):
     on_slow: OnSlow | None = None
     max_local_tokens: Count | None = None
     max_batch: Count | None = None
-    alternatives: tuple[Name, ...] = ()
+    alternatives: Names = ()
     latency_ms: Duration | None = None
     cache: bool | None = None
 
@@ -82,7 +85,7 @@ class TaskRule(RulesPart, frozen=True, kw_only=True):
 
     capability: str | None = None
     phrases: tuple[Phrase, ...] = ()
-    steps: tuple[StepRule, ...] = ()
+    steps: Annotated[tuple[StepRule, ...], Meta(max_length=MAX_STEPS)] = ()
     merge: MergeRule | None = None
     side: Placement | None = None
     local_threshold: Share | None = None
@@ -143,9 +146,9 @@ class PrivacyRule(RulesPart, frozen=True, kw_only=True):
     that may be masked, and those that count for nothing.
     """
 
-    detectors: tuple[Name, ...] | None = None
-    mask: tuple[Name, ...] = ()
-    ignore: tuple[Name, ...] = ()
+    detectors: Names | None = None
+    mask: Names = ()
+    ignore: Names = ()
 
 
 class RulesFile(RulesPart, frozen=True, kw_only=True):
@@ -158,8 +161,8 @@ class RulesFile(RulesPart, frozen=True, kw_only=True):
 
     tasks: dict[Name, TaskRule] = {}
     reply_topics: tuple[str, ...] = ()
-    apps: tuple[Name, ...] = ()
-    decomposers: tuple[Name, ...] = ()
+    apps: Names = ()
+    decomposers: Names = ()
     hosts: tuple[Name, ...] = ()
     privacy: PrivacyRule = PrivacyRule()
     budget: BudgetRule | None = None

@@ -21,6 +21,9 @@ from schemas.values import check_value
 MAX_RULES_BYTES = 2**20
 """What a ConfigMap can carry."""
 
+MAX_PROBLEMS = 20
+"""Reading ends with so many: to find the line of each takes a walk through the text."""
+
 S = TypeVar("S", bound=msgspec.Struct)
 
 _UNKNOWN = re.compile(r"unknown field `(.*?)`", re.DOTALL)
@@ -54,7 +57,7 @@ class RulesText:
             RulesError: no JSON object, or one that other programs would read otherwise.
         """
         if len(raw) > MAX_RULES_BYTES:
-            raise _refusal(f"{len(raw)} bytes; at most {MAX_RULES_BYTES} are read")
+            raise _refusal(f"more than {MAX_RULES_BYTES} bytes; a ConfigMap carries no more, so write less")
         try:
             text = raw.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -85,6 +88,8 @@ class RulesText:
             yield
         except RulesError as error:
             self.problems += error.problems
+            if len(self.problems) >= MAX_PROBLEMS:
+                self.settle()
 
     def settle(self) -> None:
         """Raises what was kept.

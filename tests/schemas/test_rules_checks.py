@@ -320,6 +320,15 @@ class TestPlaces:
             "$.nonsense",
         ]
 
+    def test_reading_ends_with_twenty_problems(self):
+        raw = json.dumps({f"t{number}": {"side": "edge"} for number in range(1000)}).encode()
+        assert len(problems(raw)) == 20
+
+    def test_bounds_of_the_whole(self):
+        assert "more than" in problems(b" " * (2**20 + 1))["$"]
+        chain = [{"name": f"s{number}"} for number in range(257)]
+        assert refused(t={"steps": chain})[0] == "$.t.steps"
+
     @pytest.mark.parametrize(
         ("raw", "place"),
         [
