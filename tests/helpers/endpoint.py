@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 
@@ -33,13 +35,17 @@ class Reply:
 
 
 class Endpoint:
-    """`reply` is asked for each call, of which `calls` keeps all."""
+    """`reply` is asked for each call, of which `calls` keeps all. `certificate` and its key make it https."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: tuple[Path, Path] | None = None) -> None:
         self.calls: list[Asked] = []
         self.reply: Callable[[Asked], Reply] = lambda _: Reply()
         self._server = _Server(("127.0.0.1", 0), _handler(self))
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = f"http{'s' if certificate else ''}://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     def start(self) -> None:
@@ -51,9 +57,9 @@ class Endpoint:
         self._thread.join(5)
 
 
-def endpoint() -> Iterator[Endpoint]:
+def endpoint(certificate: tuple[Path, Path] | None = None) -> Iterator[Endpoint]:
     """A started server, stopped at the end; fixtures yield from it."""
-    server = Endpoint()
+    server = Endpoint(certificate)
     server.start()
     try:
         yield server

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import shutil
+import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -175,6 +178,39 @@ async def test_a_trickle_ends_with_the_deadline(server: Endpoint) -> None:
 async def test_an_endless_answer_is_not_read(server: Endpoint) -> None:
     server.reply = lambda _: Reply(body=b'"' + b"x" * (2 * MAX_ANSWER_BYTES))
     assert str(MAX_ANSWER_BYTES) in message(await one(HttpBackend(FREE, server.url)), "backend_error")
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """One that nobody signed, for 127.0.0.1."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed, and nothing else here makes certificates")
+    made, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    words = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "1",
+        "-subj",
+        "/CN=localhost",
+    ]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(made), "-keyout", str(key)]
+    subprocess.run([*words, *names], check=True, capture_output=True, timeout=30)
+    return made, key
+
+
+async def test_a_certificate_must_be_good(
+    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for server in endpoint(certificate):
+        assert "certificate" in message(await one(HttpBackend(FREE, server.url)), "backend_error")
+        assert server.calls == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+        assert (await one(HttpBackend(FREE, server.url))).error is None
 
 
 async def test_nobody_there() -> None:
