@@ -55,20 +55,29 @@ end
 
 local function field(at, tenant, kind) return whole(at) .. ':' .. tenant .. ':' .. kind end
 
+-- Sums are read once and written once a call: a batch mostly adds to the same ones.
+local known, changed = {}, {}
+
+local function sum(name)
+  if not known[name] then known[name] = tonumber(redis.call('HGET', LEDGER, name) or 0) end
+  return known[name]
+end
+
+local function raise(name, by)
+  if by == 0 then return end
+  known[name] = sum(name) + by
+  changed[name] = true
+end
+
 local function add(entry, reserved, spent)
   if entry.window < latest - 1 then return end
   for _, tenant in ipairs({ALL, entry.tenant}) do
-    if reserved ~= 0 then
-      redis.call('HINCRBY', LEDGER, field(entry.window, tenant, 'r'), whole(reserved))
-    end
-    if spent ~= 0 then redis.call('HINCRBY', LEDGER, field(entry.window, tenant, 's'), whole(spent)) end
+    raise(field(entry.window, tenant, 'r'), reserved)
+    raise(field(entry.window, tenant, 's'), spent)
   end
 end
 
-local function sums(at, tenant)
-  local found = redis.call('HMGET', LEDGER, field(at, tenant, 'r'), field(at, tenant, 's'))
-  return tonumber(found[1] or 0), tonumber(found[2] or 0)
-end
+local function sums(at, tenant) return sum(field(at, tenant, 'r')), sum(field(at, tenant, 's')) end
 
 local function kept_until(at) return (at + 2) * DAY end
 
@@ -108,6 +117,7 @@ end
 
 -- The reply of every operation: epoch, day, its answers, and (tenant, reserved, spent) of all and of `touched`.
 local function reply(answers, touched)
+  for name in pairs(changed) do redis.call('HSET', LEDGER, name, whole(known[name])) end
   redis.call('PEXPIRE', ENTRIES, whole(kept_until(latest) - now))
   redis.call('PEXPIRE', DUE, whole(kept_until(latest) - now))
   local balances, told = {}, {}

@@ -198,7 +198,7 @@ class Drained(Calls):
 
 
 def test_the_ledger_in_memory_keeps_the_laws() -> None:
-    run_machine(Drained, settings=settings(max_examples=150, stateful_step_count=40, deadline=None))
+    run_machine(Drained, settings=settings(max_examples=100, stateful_step_count=40, deadline=None))
 
 
 @pytest.fixture(scope="module")
@@ -216,6 +216,6 @@ def test_the_ledger_on_redis_keeps_the_laws_and_agrees_with_the_one_in_memory(ur
             return [RedisBudget(link, RULE, OWN)]
 
     few = settings(
-        max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
     )
     run_machine(Both, settings=few)
