@@ -3,17 +3,19 @@ local|cloud`."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from schemas.cards import Card
+from workers.backends import Backend
 from workers.backends.function import FunctionBackend
 from workers.backends.onnx import OnnxBackend
 from workers.backends.tensors import ClassPost
 from workers.errors import BadInput
+from workers.models.calibrated import Calibrated
+from workers.models.cards import read_card
 
 HERE = Path(__file__).resolve().parent
 ROOT = str(HERE.parents[1])
@@ -25,16 +27,17 @@ from examples.demo import capabilities  # noqa: E402
 
 _PRICES = {"cloud/nlp/intent": 0.002, "cloud/finance/indicators": 0.01, "cloud/finance/chart": 0.005}
 _PRICE_ELSEWHERE = 0.004
-_CALIBRATED = ("local/nlp/intent", "cloud/nlp/intent")
 
 
-def _models() -> dict[str, dict[str, Any]]:
-    """The cards of the model folders by `SIDE/CAPABILITY`."""
-    cards = [json.loads(path.read_text(encoding="utf-8")) for path in HERE.glob("models/*/*/card.json")]
-    return {f"{card['side']}/{card['capability']}": card for card in cards}
+def _models() -> dict[str, Path]:
+    """The model folders by `SIDE/CAPABILITY`."""
+    folders = [path.parent for path in sorted(HERE.glob("models/*/*/card.json"))]
+    cards = [(folder, read_card(folder)) for folder in folders]
+    return {f"{card['side']}/{card['capability']}": folder for folder, card in cards}
 
 
-_MODELS = _models()
+_FOLDERS = _models()
+_MODELS = {name: read_card(folder) for name, folder in _FOLDERS.items()}
 
 
 def _card(name: str, **more: Any) -> Card:
@@ -49,7 +52,6 @@ def _card(name: str, **more: Any) -> Card:
         model=model.get("name", capability.replace("/", "-")),
         cost_per_call=price,
         max_cost=price,
-        calibrated=name in _CALIBRATED,
         description=about,
         **more,
     )
@@ -83,14 +85,17 @@ def _images() -> OnnxBackend:
     return OnnxBackend(card, file, sources={"input": "pixels"}, post=ClassPost(labels, softmax=True))
 
 
-def _functions() -> list[FunctionBackend]:
-    backends = []
+def _functions() -> list[Backend]:
+    backends: list[Backend] = []
     for name, function in capabilities.CAPABILITIES.items():
         if name == "local/vision/image_class":
             continue
         many = capabilities.BATCHES.get(name)
         form = _one(function) if many is None else _rows(many)
-        backends.append(FunctionBackend(_card(name), form, batch=many is not None))
+        backend = FunctionBackend(_card(name), form, batch=many is not None)
+        folder = _FOLDERS.get(name)
+        # The confidence as the card's calibration maps it, a new one within seconds of its being written.
+        backends.append(backend if folder is None else Calibrated(backend, folder))
     return backends
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from .features import FeatureSpec, features
+from .features import features, specs_of
 
 MODELS = Path(__file__).parent / "models"
 Answer = tuple[dict[str, Any], float | None]
@@ -94,7 +94,7 @@ def _each(
 def _intents(name: str, texts: list[str]) -> list[Answer]:
     session, card = load(name)
     labels = card["labels"]
-    counts = features(texts, FeatureSpec.from_card(card["features"]))
+    counts = features(texts, specs_of(card))
     answers: list[Answer] = []
     for row in session.run(["probabilities"], {"features": counts})[0]:
         top = [(labels[k], round(float(row[k]), 6)) for k in np.argsort(-row, kind="stable")[:4]]
@@ -138,7 +138,7 @@ def image_class_batch(rows: Sequence[Mapping[str, Any]]) -> list[Row]:
 def intent_local(inputs: Mapping[str, Any], params: Mapping[str, Any]) -> Answer:
     """{text} -> {intent, alternatives: [{intent, probability}] (3)}.
 
-    Confidence: the calibrated top probability.
+    Confidence: the top probability, before the calibration of the card that `app` applies.
 
     ValueError where `text` is absent, blank, no string or over 10,000 characters. `params` is not read.
     """

@@ -10,7 +10,8 @@ import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -24,21 +25,34 @@ class FeatureSpec:
     """Which n-grams are counted, and into how many buckets.
 
     `words`: lengths of word n-grams (2 and more see the ends of the text as words of their own);
-    `chars`: lengths of character n-grams inside `<word>`; `dim`: number of buckets.
+    `chars`: lengths of character n-grams inside `<word>`; `dim`: number of buckets; `skips`: pairs of words
+    so many places apart; `pairs`: every two different words of three characters and more, in any order.
     """
 
     dim: int
     words: tuple[int, ...]
     chars: tuple[int, ...]
+    skips: tuple[int, ...] = ()
+    pairs: bool = False
 
-    @classmethod
-    def from_card(cls, features: Mapping[str, Any]) -> "FeatureSpec":
-        """The spec written under `features` in a model card."""
-        return cls(int(features["dim"]), tuple(features["words"]), tuple(features["chars"]))
+    def to_card(self) -> dict[str, Any]:
+        """As a model card holds it."""
+        return asdict(self)
 
 
-LOCAL = FeatureSpec(dim=2048, words=(1,), chars=())
-CLOUD = FeatureSpec(dim=4096, words=(1, 2), chars=(3,))
+def specs_of(card: Mapping[str, Any]) -> tuple[FeatureSpec, ...]:
+    """The specs written under `features` in a model card, in their order."""
+    made = []
+    for block in card["features"]["blocks"]:
+        lists = {key: tuple(block[key]) for key in ("words", "chars", "skips")}
+        made.append(FeatureSpec(dim=int(block["dim"]), pairs=bool(block["pairs"]), **lists))
+    return tuple(made)
+
+
+ORDERED = FeatureSpec(dim=8192, words=(1, 2), chars=(3, 4), skips=(2,))
+PAIRED = FeatureSpec(dim=8192, words=(1, 2), chars=(3,), pairs=True)
+SPECS = (ORDERED, PAIRED)
+_PAIRED_WORDS = 40
 
 
 def tokens(text: str) -> list[str]:
@@ -54,6 +68,14 @@ def grams(text: str, spec: FeatureSpec) -> Iterator[str]:
         row = found if size == 1 else padded
         for start in range(len(row) - size + 1):
             yield f"w{size} " + " ".join(row[start : start + size])
+    for apart in spec.skips:
+        for start in range(len(padded) - apart):
+            yield f"s{apart} {padded[start]} {padded[start + apart]}"
+    if spec.pairs:
+        # Of the first words only: their number would grow with the square of the text's length.
+        longer = dict.fromkeys(token for token in found if len(token) > 2)
+        for one, other in combinations(sorted(islice(longer, _PAIRED_WORDS)), 2):
+            yield f"p {one} {other}"
     for size in spec.chars:
         for token in found:
             word = f"<{token}>"
@@ -66,10 +88,16 @@ def counts(text: str, spec: FeatureSpec) -> Counter[int]:
     return Counter(zlib.crc32(gram.encode("utf-8", "replace")) % spec.dim for gram in grams(text, spec))
 
 
-def features(texts: Sequence[str], spec: FeatureSpec = LOCAL) -> NDArray[np.float32]:
-    """Counts of all texts, shape [len(texts), spec.dim], float32. A text without a token is all zero."""
-    out = np.zeros((len(texts), spec.dim), np.float32)
+def features(texts: Sequence[str], specs: Sequence[FeatureSpec] = SPECS) -> NDArray[np.float32]:
+    """Counts of all texts, the specs beside each other: shape [len(texts), sum of dims], float32.
+
+    A text without a token is all zero.
+    """
+    out = np.zeros((len(texts), sum(spec.dim for spec in specs)), np.float32)
     for row, text in enumerate(texts):
-        for bucket, count in counts(text, spec).items():
-            out[row, bucket] = count
+        begin = 0
+        for spec in specs:
+            found = counts(text, spec)
+            out[row, [begin + bucket for bucket in found]] = list(found.values())
+            begin += spec.dim
     return out
