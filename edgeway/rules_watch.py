@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,8 @@ READ_S = 10.0
 """A file that cannot be read within this counts as unreadable, until a later look."""
 
 PREPARE_S = 60.0
+RETRY_S = 10.0
+"""A refused content is judged again after this, in silence: a file that it names may have come since."""
 UNREADABLE = "unreadable"
 """In place of the digest of a content."""
 
@@ -82,9 +85,11 @@ class RulesWatch:
     before: Reach | None = None
     after: Reach | None = None
     on_adopt: Callable[[Rules], None] = lambda rules: None
+    clock: Callable[[], float] = time.monotonic
     contents: Contents = field(default_factory=Contents)
     _reading: asyncio.Future[bytes] | None = None
     _said: str | None = None
+    _judged: float = 0.0
 
     def __post_init__(self) -> None:
         show(self.rules)
@@ -104,7 +109,10 @@ class RulesWatch:
             self._judge_bad(UNREADABLE, str(error))
             return
         digest = hashlib.sha256(raw).hexdigest()
-        if self.contents.wants(digest):
+        now = self.clock()
+        again = digest == self.contents.refused and now - self._judged >= RETRY_S
+        if self.contents.wants(digest) or again:
+            self._judged = now
             await self._judge(raw, digest)
         metrics.RULES_REFUSED.set(self.contents.refused is not None)
 

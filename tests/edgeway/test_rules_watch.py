@@ -143,6 +143,24 @@ async def test_one_role_that_refuses_keeps_all_from_adopting(path: Path, error: 
     assert (willing.rules, refused()) == (None, 1)
 
 
+async def test_what_was_refused_is_judged_again_in_silence(path: Path, caplog) -> None:
+    now, role = 0.0, Role()
+    role.refuses = UsageError("its predictor is not there yet")
+    watching = watch(path, role, clock=lambda: now)
+    path.write_bytes(text(**OTHER))
+    for _ in range(4):
+        now += 1.0
+        await watching.look()
+    role.refuses = None
+    await watching.look()
+    assert role.rules is None
+    now += 10.0
+    await watching.look()
+    assert role.rules is not None
+    assert refused() == 0
+    assert sum("not there yet" in record.getMessage() for record in caplog.records) == 1
+
+
 async def test_symlink_swaps_as_a_config_map_does_them(tmp_path: Path) -> None:
     """`rules.json -> ..data/rules.json`, `..data -> ..1`; a change makes `..2` and renames a new `..data`."""
 
