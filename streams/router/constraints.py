@@ -132,9 +132,7 @@ def max_cost(case: Case) -> Sequence[Side]:
 
 def unknown_cost(case: Case) -> Sequence[Side]:
     """A call costs, and nobody knows how much at most."""
-    if case.is_free:
-        return ()
-    return [side for side in SIDES if case.bound(side) is None]
+    return _closed(case.local_bound is None, case.cloud_bound is None)
 
 
 def input_schema(case: Case) -> Sequence[Side]:

@@ -139,8 +139,8 @@ def _case(
         params=ask.request.params,
         later=frozenset(step.inputs).difference(inputs) if step.after else _NOTHING,
         latency_ms=step.latency_ms or task.latency_ms,
-        local_bound=prices.bound("local", capability, local),
-        cloud_bound=prices.bound("cloud", capability, cloud),
+        local_bound=prices.option("local", capability, local).bound,
+        cloud_bound=prices.option("cloud", capability, cloud).bound,
         left_cost=left,
         left_budget=ask.left_budget,
         purse=ask.purse,
@@ -156,9 +156,9 @@ def _step_key(step: StepRule, ask: Ask, view: View, inputs: dict[str, Any]) -> s
 
 def _max_batch(step: StepRule, cloud_batch_size: int | None, attempts: Sequence[Attempt]) -> int | None:
     """The step's own bound, else the task's for the cloud where an attempt may go there."""
-    if step.max_batch is not None or not any(attempt.side == "cloud" for attempt in attempts):
+    if step.max_batch is not None or cloud_batch_size is None:
         return step.max_batch
-    return cloud_batch_size
+    return cloud_batch_size if any(attempt.side == "cloud" for attempt in attempts) else None
 
 
 def _misfit(cases: Sequence[Case]) -> str | None:

@@ -10,14 +10,15 @@ import msgspec
 from schemas.messages import Attempt, Decision, Side, Trigger
 from schemas.rules import StepRule
 from streams.router.constraints import SIDES, Asked, Case, Closed, examine
-from streams.router.prices import Prices
-from streams.router.score import Option, score
+from streams.router.prices import Option, Prices
+from streams.router.score import score
 
 DEFAULT_THRESHOLD = 0.9
 DEFAULT_SLOW_MS = 500
 EXPECTED = 0.5
 """A local answer that is accepted with less than this chance is not waited for."""
 
+_FIRST: tuple[Trigger, ...] = ("first",)
 _WEAK: tuple[Trigger, ...] = ("weak", "failed", "silent")
 _FALLBACK: tuple[Trigger, ...] = ("failed", "silent")
 
@@ -95,7 +96,10 @@ def _open(step: StepRule, cases: Sequence[Case], prices: Prices, constraints: Se
     candidates: Sequence[Side] = SIDES if step.side == "auto" else (step.side,)
     closed = [examine(case, constraints) for case in cases]
     if len(cases) == 1 and not closed[0].reasons:
-        return _Open({side: [_option(side, cases[0], prices)] for side in candidates}, {}, None)
+        case = cases[0]
+        return _Open(
+            {side: [prices.option(side, case.capability, case.target(side))] for side in candidates}, {}, None
+        )
     places = [(side, case, said) for side in candidates for case, said in zip(cases, closed, strict=True)]
     left = [place for place in places if place[0] not in place[2].reasons]
     note = None
@@ -105,7 +109,7 @@ def _open(step: StepRule, cases: Sequence[Case], prices: Prices, constraints: Se
         note = f"{', '.join(opened)} gave way: no side was left" if opened else None
     options: dict[Side, list[Option]] = {}
     for side, case, _ in left:
-        options.setdefault(side, []).append(_option(side, case, prices))
+        options.setdefault(side, []).append(prices.option(side, case.capability, case.target(side)))
     for side, found in options.items():
         if len(found) > 1:
             options[side] = _ranked(found, cases[0])
@@ -122,13 +126,6 @@ def _reasons(closed: Sequence[Closed]) -> Reasons:
         for side, names in said.reasons.items():
             merged.setdefault(side, {}).update(dict.fromkeys(names))
     return {side: tuple(names) for side, names in merged.items()}
-
-
-def _option(side: Side, case: Case, prices: Prices) -> Option:
-    target, capability = case.target(side), case.capability
-    return Option(
-        side, capability, target, prices.expected(side, capability, target), case.bound(side) or 0.0
-    )
 
 
 def _ranked(options: list[Option], case: Case) -> list[Option]:
@@ -207,15 +204,15 @@ def _placed(step: StepRule, case: Case, choice: _Choice) -> Placed:
     escalates = len(order) > 1 and order[1].side == "cloud"
     if step.side != "auto" and step.local_threshold is None:
         threshold = None
-    attempts = [
-        Attempt(side=first.side, triggers=("first",), capability=first.capability, max_cost=first.bound)
-    ]
+    reserved = first.bound or 0.0
+    attempts = [Attempt(side=first.side, triggers=_FIRST, capability=first.capability, max_cost=reserved)]
     for index, option in enumerate(order[1:]):
         triggers = _WEAK if index == 0 and escalates and threshold is not None else _FALLBACK
+        bound = option.bound or 0.0
+        reserved += bound
         attempts.append(
-            Attempt(side=option.side, triggers=triggers, capability=option.capability, max_cost=option.bound)
+            Attempt(side=option.side, triggers=triggers, capability=option.capability, max_cost=bound)
         )
-    reserved = sum([option.bound for option in order])
     if reserved:
         decision = _with(decision, reserved=reserved)
     return Placed(tuple(attempts), threshold, decision)
@@ -224,9 +221,10 @@ def _placed(step: StepRule, case: Case, choice: _Choice) -> Placed:
 def _affordable(order: Sequence[Option], left: float) -> list[Option]:
     kept: list[Option] = []
     for option in order:
-        if option.bound <= left:
+        bound = option.bound or 0.0
+        if bound <= left:
             kept.append(option)
-            left -= option.bound
+            left -= bound
     return kept
 
 

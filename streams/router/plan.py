@@ -18,6 +18,7 @@ from schemas.messages import (
     RequestInfo,
     Result,
     Side,
+    Step,
     Subtask,
     Verdict,
 )
@@ -95,12 +96,17 @@ def _plan(ask: Ask, view: View) -> Planned:
 
 def _assemble(ask: Ask, laid: Sequence[Laid], veil: Veil | None) -> Planned:
     request, info, merge = ask.request, ask.info, ask.task.rule.merge
-    later = any(each.step.after or len(each.step.attempts) > 1 for each in laid)
-    masks = veil is not None and any(_goes_to_cloud(each.step.attempts) for each in laid)
+    later = masks = False
+    steps: list[Step] = []
+    for each in laid:
+        step = each.step
+        steps.append(step)
+        later = later or bool(step.after) or len(step.attempts) > 1
+        masks = masks or (veil is not None and _goes_to_cloud(step.attempts))
     made = Plan(
         request=info,
         rules=ask.terms.version,
-        steps=tuple([each.step for each in laid]),
+        steps=tuple(steps),
         merge=None if merge is None else Merge(strategy=merge.strategy, params=merge.params),
         inputs=request.inputs if later else {},
         params=request.params if later else {},
@@ -152,20 +158,15 @@ def _sent(laid: Laid, ask: Ask, scope: str, veil: Veil | None) -> Sent:
 
 def _reservations(ask: Ask, laid: Sequence[Laid], scope: str) -> tuple[Reservation, ...]:
     info = ask.info
-    return tuple(
-        [
-            Reservation(
-                ids.subtask_id(scope, each.step.name, attempt.side, index),
-                info.tenant,
-                attempt.max_cost,
-                info.deadline + GRACE_MS,
-            )
-            for each in laid
-            if each.bound
-            for index, attempt in enumerate(each.step.attempts)
-            if attempt.max_cost
-        ]
-    )
+    wanted: list[Reservation] = []
+    for each in laid:
+        if not each.bound:
+            continue
+        for index, attempt in enumerate(each.step.attempts):
+            if attempt.max_cost:
+                subtask = ids.subtask_id(scope, each.step.name, attempt.side, index)
+                wanted.append(Reservation(subtask, info.tenant, attempt.max_cost, info.deadline + GRACE_MS))
+    return tuple(wanted)
 
 
 def _no_placement(laid: Laid) -> Failure:

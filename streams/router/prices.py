@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from schemas.messages import Side
 from schemas.rules import Rules
 from streams.registry.figures import Target
+
+_MAX_KEPT = 4096
+
+
+class Option(NamedTuple):
+    """A target that a step may run on. `price` is what a call is expected to cost, None where nobody knows;
+    `bound` the most that it may, None where nobody knows."""
+
+    side: Side
+    capability: str = ""
+    target: Target | None = None
+    price: float | None = 0.0
+    bound: float | None = 0.0
 
 
 class Prices:
@@ -19,6 +34,19 @@ class Prices:
         ceilings = [tenant.per_day for tenant in rules.tenants.values()]
         self.budgeted = rules.budget is not None or any(limit is not None for limit in ceilings)
         """Whether the rules know any ceiling."""
+        self._options: dict[tuple[Side, str], Option] = {}
+
+    def option(self, side: Side, capability: str, target: Target | None) -> Option:
+        """The option that `target` is; worked out once for each look at the figures."""
+        key = (side, capability)
+        known = self._options.get(key)
+        if known is None or known.target is not target:
+            bound = self.bound(side, capability, target)
+            known = Option(side, capability, target, self.expected(side, capability, target), bound)
+            if len(self._options) >= _MAX_KEPT:
+                self._options.clear()
+            self._options[key] = known
+        return known
 
     def bound(self, side: Side, capability: str, target: Target | None) -> float | None:
         """The most that one call costs, 0 where it is free, None where nobody knows.

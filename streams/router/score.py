@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from schemas.messages import Factor, Side
 from schemas.rules import Weights
-from streams.registry.figures import Target
+from streams.router.prices import Option
 
 Prior = dict[str, float]
 
@@ -18,17 +19,6 @@ PRIORS: dict[Side, Prior] = {
 """Factors where nothing is measured. With the weights 0.4, 0.3, 0.3 they give local 0.61 and cloud 0.44."""
 
 DEFAULT_WEIGHTS = Weights()
-
-
-class Option(NamedTuple):
-    """A target that a step may run on. `price` is what a call is expected to cost, None where nobody knows;
-    `bound` the most that it may."""
-
-    side: Side
-    capability: str = ""
-    target: Target | None = None
-    price: float | None = 0.0
-    bound: float = 0.0
 
 
 class Scored(NamedTuple):
@@ -51,27 +41,41 @@ def score(
     one for ever, and so never be measured.
     """
     weights = weights or DEFAULT_WEIGHTS
-    total = weights.latency + weights.cost + weights.privacy
-    by_latency, by_cost, by_privacy = weights.latency / total, weights.cost / total, weights.privacy / total
+    shares, priors = _priors(weights.latency, weights.cost, weights.privacy)
     latency, cost = _latency(options, left_ms), _cost(options, most)
     scores: list[float] = []
     factors: list[dict[str, Factor]] = []
     for index, option in enumerate(options):
-        prior = PRIORS[option.side]
-        found = {
-            "latency": _factor(prior["latency"], latency, index, by_latency),
-            "cost": _factor(prior["cost"], cost, index, by_cost),
-            "privacy": Factor(value=prior["privacy"], weight=by_privacy),
-        }
-        factors.append(found)
-        scores.append(min(1.0, round(sum([factor.value * factor.weight for factor in found.values()]), 6)))
+        by_latency, by_cost, by_privacy = priors[option.side]
+        if latency is not None:
+            by_latency = Factor(value=latency[index], weight=shares[0], source="live")
+        if cost is not None:
+            by_cost = Factor(value=cost[index], weight=shares[1], source="live")
+        factors.append({"latency": by_latency, "cost": by_cost, "privacy": by_privacy})
+        total = by_latency.value * shares[0] + by_cost.value * shares[1] + by_privacy.value * shares[2]
+        scores.append(min(1.0, round(total, 6)))
     return Scored(scores.index(max(scores)), scores, factors)
 
 
-def _factor(prior: float, live: list[float] | None, index: int, weight: float) -> Factor:
-    if live is None:
-        return Factor(value=prior, weight=weight)
-    return Factor(value=live[index], weight=weight, source="live")
+Shares = tuple[float, float, float]
+Factors = tuple[Factor, Factor, Factor]
+
+
+@lru_cache(maxsize=256)
+def _priors(latency: float, cost: float, privacy: float) -> tuple[Shares, dict[Side, Factors]]:
+    """The weights as shares of one, and each side's factors where nothing is measured."""
+    total = latency + cost + privacy
+    shares = (latency / total, cost / total, privacy / total)
+
+    def factors(side: Side) -> Factors:
+        prior = PRIORS[side]
+        return (
+            Factor(value=prior["latency"], weight=shares[0]),
+            Factor(value=prior["cost"], weight=shares[1]),
+            Factor(value=prior["privacy"], weight=shares[2]),
+        )
+
+    return shares, {"local": factors("local"), "cloud": factors("cloud")}
 
 
 def _latency(options: Sequence[Option], left_ms: int) -> list[float] | None:
@@ -85,9 +89,8 @@ def _latency(options: Sequence[Option], left_ms: int) -> list[float] | None:
 
 
 def _cost(options: Sequence[Option], most: float | None) -> list[float] | None:
-    prices = [option.price for option in options]
-    known = [price for price in prices if price is not None]
-    if len(known) < len(prices):
+    known = [option.price for option in options if option.price is not None]
+    if len(known) < len(options):
         return None
     dearest = max(known)
     if dearest <= 0.0:

@@ -145,7 +145,7 @@ def _range_test(of: Mapping[str, Any]) -> Test | None:
     if bounds is None:
         return None
     least, most = bounds
-    return lambda value: not isinstance(value, int | float) or least <= value <= most
+    return lambda value: type(value) not in (int, float) or least <= value <= most
 
 
 def _bounds(of: Mapping[str, Any], low: str, high: str) -> tuple[float, float] | None:

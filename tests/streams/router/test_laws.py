@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from schemas import codec
@@ -129,6 +129,7 @@ def attempts(found: Planned) -> list[tuple[str, str, float]]:
     ]
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(**LAW)
 def test_nothing_sensitive_goes_to_the_cloud_unmasked(rules, view, request, purse):
     found = made(rules, view, request, purse)
@@ -156,6 +157,7 @@ def test_nothing_sensitive_goes_to_the_cloud_unmasked(rules, view, request, purs
     assert (found.plan.examination is not None) == bool(later)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(**LAW)
 def test_a_forbidden_side_gets_no_attempt_and_each_target_one(rules, view, request, purse):
     found = made(rules, view, request, purse)
@@ -169,6 +171,7 @@ def test_a_forbidden_side_gets_no_attempt_and_each_target_one(rules, view, reque
         assert rule.side == "auto" or {side for side, _ in tried} == {rule.side}
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(**LAW)
 def test_every_reservation_has_its_attempt_and_every_paid_attempt_its_reservation(
     rules, view, request, purse
@@ -191,6 +194,7 @@ def test_every_reservation_has_its_attempt_and_every_paid_attempt_its_reservatio
         assert not paid
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(**LAW)
 def test_no_attempt_may_cost_what_nobody_knows(rules, view, request, purse):
     prices = Prices(rules)
@@ -200,6 +204,7 @@ def test_no_attempt_may_cost_what_nobody_knows(rules, view, request, purse):
         assert most == bound
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(**LAW)
 def test_firm_rules_hold_for_every_attempt(rules, view, request, purse):
     for side, capability, _ in attempts(made(rules, view, request, purse)):
@@ -208,6 +213,7 @@ def test_firm_rules_hold_for_every_attempt(rules, view, request, purse):
         assert target is None or (target.gate != "failing" and not target.throttled)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(**LAW)
 def test_a_plan_is_of_its_arguments_alone_and_survives_the_wire(rules, view, request, purse):
     once, again = made(rules, view, request, purse), made(rules, view, request, purse)
@@ -218,6 +224,7 @@ def test_a_plan_is_of_its_arguments_alone_and_survives_the_wire(rules, view, req
     assert once.plan.rules == rules.version
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(**LAW)
 def test_a_high_verdict_is_never_kept(rules, view, request, purse):
     found = made(rules, view, request, purse)

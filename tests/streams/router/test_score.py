@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from schemas.messages import Factor, Side
 from schemas.rules import Weights
 from streams.registry import Figures, Target
-from streams.router.score import Option, score
+from streams.router.prices import Option
+from streams.router.score import score
 from tests.helpers.routing import MEASURED
 
 SIDES: tuple[Side, Side] = ("local", "cloud")
