@@ -108,6 +108,12 @@ class Names:
             return pick(self._words).capitalize()
         return re.sub(r"\{(\w)\}", lambda match: self.of(match[1]), pick(ORGANIZATIONS))
 
+    def setting(self) -> str:
+        """A key and its value, as they stand in inputs."""
+        key = " ".join(self._rng.choice(self._words) for _ in range(self._rng.randint(1, 2)))
+        number = self._rng.choice((f"{self._rng.randint(0, 2000)}", f"{self._rng.random() * 100:.2f}"))
+        return f"{key}: {self._rng.choice((number, number, self._rng.choice(self._words)))}"
+
     def _named(self, known: Sequence[str]) -> str:
         # A third are names that no list has.
         word = self._unheard.word() if self._rng.random() < 0.33 else self._rng.choice(known)
@@ -208,6 +214,7 @@ def corpus(
     texts += [made(sentence, names) for sentence in PERSONAL for _ in range(24)]
     texts += [Marked(sentence, ()) for sentence in CLEAN for _ in range(8)]
     texts += [Marked(text, ()) for text in clean]
+    texts += [Marked(names.setting()) for _ in range(1500)]
     texts += [Marked(text, (), sure=False) for text in general]
     lower = [Marked(one.text.lower(), one.spans) for one in texts if one.sure and rng.random() < 0.15]
     upper = [Marked(one.text.upper(), one.spans) for one in texts if one.sure and rng.random() < 0.03]

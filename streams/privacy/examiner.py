@@ -144,8 +144,8 @@ class Examiner:
             yield found
 
     def _read(self, data: bytes) -> str | None:
-        texts = [text for reader in self._readers if (text := reader.read(data))]
-        return "\n".join(texts) or None
+        texts = [text for reader in self._readers if (text := reader.read(data)) is not None]
+        return "\n".join(texts) if texts else None
 
 
 @lru_cache(maxsize=16)

@@ -14,7 +14,7 @@ from urllib.parse import unquote_plus
 from schemas.values import MAX_DEPTH
 from streams.privacy.masks import PLACEHOLDER
 
-MAX_CHARS = 100_000
+MAX_CHARS = 50_000
 """Characters that are examined of one payload; one with more stays local, whole."""
 
 _PLAIN_KEYS = frozenset(
@@ -32,9 +32,10 @@ _TELLING_KEY = re.compile(
 _WORDS = re.compile(r"[_\-.\s/]+|(?<=[a-z])(?=[A-Z])")
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}(?![A-Za-z0-9+/_=-])")
 _PRINTED = re.compile(rb"[\x20-\x7e\t]{16,}")
-_WHOLE_BASE64 = re.compile(r"(?:data:[\w.+/;=-]{0,100};base64,)?([A-Za-z0-9+/_\s-]{12,}={0,2})\s*")
+_WHOLE_BASE64 = re.compile(r"(?:data:[\w.+/;=-]{0,100};base64,)?([A-Za-z0-9+/_\s-]{12,}+={0,2})\s*")
 _UNSEEN = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\u00ad]")
 _ENCODED = 2
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _LEAST = 1_000_000
 """Numbers below stand for themselves, unless their key tells of a person."""
 
@@ -162,7 +163,8 @@ class Texts:
         text = None if image else decoded(raw)
         if text is not None:
             yield from self._text(text, key, encoded)
-            return
+            if "\0" not in text and raw[:2] not in _UTF16:
+                return
         for match in _PRINTED.finditer(raw):
             # What is stored beside pixels or numbers: names of authors, comments. Chance makes no such runs.
             text = match[0].decode("ascii")
@@ -178,7 +180,7 @@ def is_image(raw: bytes) -> bool:
 def decoded(raw: bytes) -> str | None:
     """`raw` as text: UTF-8, UTF-16 with its mark, or Windows-1252 where nearly all of it is letters."""
     try:
-        if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        if raw[:2] in _UTF16 and len(raw) % 2 == 0:
             return raw.decode("utf-16")
         text = raw.decode()
     except UnicodeDecodeError:

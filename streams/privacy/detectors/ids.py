@@ -78,7 +78,7 @@ _WORDS = re.compile(
     r"|tfn|sin\b"
     r"|kimlik|teudat|mrn\b|medical record|patient)|身份证|证件|マイナンバー|社保"
 )
-_NUMBER = r"([A-Z0-9](?:[ .\-/]?[A-Z0-9]){4,18})\b"
+_NUMBER = r"((?=[A-Z]{0,9}[ .\-/]?\d)[A-Z0-9](?:[ .\-/]?[A-Z0-9]){4,18})\b"
 _SAID = {
     "passport": r"passport|reisepass|passeport|pasaporte|passaporto|paspoort|paszport|护照",
     "driving_licence": r"driver'?s?'? ?licen[cs]e|driving ?licen[cs]e|führerschein|permis de conduire|\bDL\b"

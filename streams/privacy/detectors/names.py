@@ -29,6 +29,7 @@ _UNREAD = re.compile(
 )
 _CJK = re.compile("[\u4e00-\u9fff]")
 _MOST_WORDS = 5
+_COMMON_BAR = 0.5
 _LEADS = frozenset(("in", "from", "near", "at", "to"))
 _WORDS_TOO = frozenset(
     (
@@ -91,7 +92,8 @@ class Names:
         kind, score = "", 0.0
         for token, chances in self._model.chances(text):
             doubt = 1.0 - float(chances[0])
-            found = CLASSES[1 + int(chances[1:].argmax())] if doubt >= self._model.threshold else ""
+            bar = _COMMON_BAR if _is_common(token) else self._model.threshold
+            found = CLASSES[1 + int(chances[1:].argmax())] if doubt >= bar else ""
             if kind and found == kind and text[end : token.start].strip() in ("", "-", "."):
                 end, score = token.end, max(score, doubt)
                 continue
@@ -100,6 +102,11 @@ class Names:
             kind, start, end, score = found, token.start, token.end, doubt
         if kind:
             yield Finding(kind, text[start:end], score, NAME)
+
+
+def _is_common(token: Token) -> bool:
+    """Whether a word in lower case is one of the 30,000 commonest, so that little doubt is no finding."""
+    return token.shape == "l" and 0 < token.mark & RANK <= 3
 
 
 def _known_places(text: str, tokens: list[Token]) -> Iterator[Finding]:

@@ -30,9 +30,8 @@ _USER = re.compile(
     r"\s*(?:is|ist|=|:|：|是|为)\s*[\"'“]?([^\s\"'”,，。]{3,})"
 )
 _HANDLE = re.compile(r"(?<![\w@.])@[A-Za-z]\w{2,30}\b(?!\.\w)")
-_RANDOM = re.compile(
-    r"(?a)(?<![\w+/=-])(?=[^\s]*\d)(?=[^\s]*[A-Z])(?=[^\s]*[a-z])[A-Za-z0-9_+/-]{24,128}={0,2}(?![\w+/=-])"
-)
+_RANDOM = re.compile(r"(?a)(?<![\w+/=-])[A-Za-z0-9_+/-]{24,128}={0,2}(?![\w+/=-])")
+_PARTS = tuple(map(re.compile, ("[0-9]", "[A-Z]", "[a-z]")))
 _LEAST_BITS = 3.6
 """Shannon entropy a character, in bits; words and paths run together stay below."""
 
@@ -58,7 +57,7 @@ class Secrets:
             yield from (Finding("username", one, 0.9, NAME) for one in _HANDLE.findall(text))
         if len(text) >= 24:
             for match in _RANDOM.finditer(text):
-                if _bits(match[0]) >= _LEAST_BITS:
+                if all(part.search(match[0]) for part in _PARTS) and _bits(match[0]) >= _LEAST_BITS:
                     yield Finding("secret", match[0], 0.7, NAME)
 
 
