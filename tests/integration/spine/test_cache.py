@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -284,3 +285,37 @@ async def test_without_redis_everything_is_executed_and_nothing_lost(echo: Echo,
     finally:
         echo.redis.start()
     await kept(caller, request)
+
+
+async def test_followers_outlive_their_router(tmp_path: Path) -> None:
+    """Each role a process, over Redis: who waited in a router that was killed is answered by the next."""
+    (tmp_path / "app.py").write_text(APP, encoding="utf-8")
+    (tmp_path / "rules.json").write_text(json.dumps(RULES), encoding="utf-8")
+    clusters, servers = serve_kafka("embedded"), serve_redis("wheel", tmp_path)
+    pieces = Echo(next(clusters), tmp_path, tmp_path / "rules.json", next(servers))
+    try:
+        pieces.apply()
+        router = pieces.start("router")
+        for words_ in (("aggregator",), ("worker", "--side", "local")):
+            pieces.start(*words_)
+        for role in pieces.roles:
+            role.wait_ready()
+        async with Caller(pieces.kafka) as caller:
+            text = words()
+            request = {"task": "echo", "inputs": {"text": text, "wait_ms": 2_000}}
+            asked = asyncio.create_task(at_once(caller, request, 9))
+            async with asyncio.timeout(20):
+                while not pieces.runs(text):
+                    await asyncio.sleep(0.05)
+            router.kill()
+            await asyncio.to_thread(pieces.start("router").wait_ready)
+            answers = await asked
+        assert [answer.body.get("output") for answer in answers] == [{"text": text}] * 9
+        assert sum(bool(answer.body.get("cached")) for answer in answers) >= 7
+        assert len(pieces.runs(text)) <= 2, "the next router may lead once more before the answer is there"
+        pieces.stop()
+    finally:
+        for role in pieces.roles:
+            role.kill()
+        next(servers, None)
+        next(clusters, None)
