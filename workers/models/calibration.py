@@ -161,11 +161,13 @@ def choose(
     folds: int = FOLDS,
     seed: int = 0,
     method: str | None = None,
+    optional: bool = True,
 ) -> Fit:
     """The map with the least cross-validated loss, fitted on everything; its figures are held-out ones.
 
     None, temperature and isotonic are compared in this order, each of which must beat the best before it by
-    MARGIN. `method` names one of them and so ends the choice.
+    MARGIN. `method` names one of them and so ends the choice; without
+    `optional` there is some map, even where it changes next to nothing.
     """
     sure, right = _pair(confidences, outcomes)
     held = {"none": sure} | {name: np.empty_like(sure) for name in FITS}
@@ -175,8 +177,11 @@ def choose(
     if len(sure) < 2:
         held = {"none": sure}
     losses = {name: loss(values, right) for name, values in held.items()}
-    best = "none" if method is None or method not in held else method
+    best = next(iter(losses if optional or len(losses) == 1 else FITS))
+    best = method if method in losses else best
     for name in losses if method is None else ():
+        if name == "none" and not optional:
+            continue
         if losses[name] < losses[best] - MARGIN:
             best = name
     before, after = (figures(held[name], right, threshold) for name in ("none", best))

@@ -113,15 +113,15 @@ def register(
 ) -> Calibration:
     """Fit on a model's held-out raw confidences and outcomes, write the calibration into its card, return it.
 
-    `method` takes one out of the choice (`temperature`, `isotonic`, `none`). Everything else in the card
-    stays; what calibration was there is replaced.
+    `method` (`temperature`, `isotonic`, `none`) ends the choice between the first two. Everything else in the
+    card stays; what calibration was there is replaced.
 
     Raises:
         LoadError: the card cannot be read or written.
         ValueError: confidences and outcomes that do not belong together.
     """
     card = read_card(place)
-    fit = choose(confidences, outcomes, threshold, folds=folds, method=method)
+    fit = choose(confidences, outcomes, threshold, folds=folds, method=method, optional=False)
     maps = Calibrator(() if fit.map is None else (fit.map,))
     found = written(fit.method, fit.after, threshold, fit.samples, maps) | {"fitted_on": fitted_on}
     write_card(place, {**card, "calibration": found})

@@ -17,9 +17,9 @@ from tests.helpers.spine import DEMO
 SURE = "What countries are you currently in?"
 SURE_INTENT = "country_support"
 """The edge's model is sure of this one (0.999)."""
-UNSURE = "Can I get a physical card through this app?"
-UNSURE_INTENT = "order_physical_card"
-"""The edge's model is not (0.41), the cloud's is."""
+UNSURE = "The app won't let me top up my account"
+UNSURE_INTENT = "top_up_failed"
+"""The edge's model is not (0.53), which the predictor does not foresee (0.82); the cloud's is right."""
 
 
 def images() -> list[list[float]]:

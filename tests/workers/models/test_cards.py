@@ -60,10 +60,17 @@ def test_registration_states_what_was_held_out_and_touches_nothing_else(folder: 
     assert os.listdir(folder) == ["card.json"]  # noqa: PTH208 - names are what is compared
 
 
-def test_no_calibration_is_a_calibration_too(folder: Path) -> None:
+def test_honest_confidences_get_a_map_that_changes_next_to_nothing(folder: Path) -> None:
     stated = register(folder, *held_out(cooled=1.0), threshold=0.9, fitted_on="x")
+    assert stated.method == "temperature"
+    assert calibrator_of(read_card(folder))(0.7) == pytest.approx(0.7, abs=0.02)
+
+
+def test_a_model_may_be_registered_with_its_confidence_as_it_is(folder: Path) -> None:
+    stated = register(folder, *held_out(cooled=1.0), threshold=0.9, fitted_on="x", method="none")
     assert stated.method == "none"
     assert calibrator_of(read_card(folder))(0.7) == 0.7
+    assert register(folder, [0.5], [1.0], threshold=0.9, fitted_on="x").samples == 1
 
 
 def test_a_recalibration_goes_on_top_and_keeps_the_one_before(folder: Path) -> None:
