@@ -179,5 +179,7 @@ def _examine(
     counts[f"of:{asked.kind}"] += 1
     counts["declared"] += asked.declared
     counts["planted"] += any(payload.has(planted) for planted in asked.planted)
-    counts["detected"] += examiner_of(examination).examine(*parts).level != "normal"
+    verdict = examiner_of(examination).examine(*parts)
+    counts["detected"] += verdict.level != "normal"
+    counts.update(f"detected:{asked.kind}:{reason}" for reason in verdict.reasons)
     marked.update({kind for kind, value in asked.marked if payload.has(value)})
