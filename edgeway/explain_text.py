@@ -74,7 +74,7 @@ def _terms(explained: Explained) -> str:
     text = f"Plan: to be answered within {explained.deadline_ms} ms, {cost}"
     if explained.reservations:
         held = sum(each.cost for each in explained.reservations)
-        text += f", {held:g} set aside of a budget"
+        text += f", {held:g} to be set aside where there is a budget"
     return text + "."
 
 
