@@ -39,11 +39,7 @@ def kinds(*parts: Any, by: Examiner = ALL) -> tuple[str, ...]:
         {"file": f"/home/{MAIL}/cv.pdf"},
         MAIL.encode(),
         MAIL.encode("utf-16"),
-        {
-            "b": b"\xff\xfe\x00\x01 binary, then "
-            + b"the mail of Jane is jane@corp.example and more"
-            + b"\x00\x80"
-        },
+        {"b": b"\xff\xfe\x00\x01 binary, then the mail of Jane is jane@corp.example and more\x00\x80"},
         "jane%40corp.example",
         "jane&#64;corp.example",
         "jane@corp.example",
@@ -248,7 +244,8 @@ def test_whatever_is_planted_anywhere_is_found_and_masked_or_kept(value: Any, da
 
 def test_a_process_without_detectors_loads_none() -> None:
     code = (
-        "import sys; from streams.privacy.examiner import examiner_of; from schemas.messages import Examination;"
+        "import sys; from streams.privacy.examiner import examiner_of;"
+        " from schemas.messages import Examination;"
         " examiner_of(Examination(detectors=())).examine('x');"
         " print(sorted({'numpy', 'phonenumbers', 'stdnum'} & set(sys.modules)))"
     )
