@@ -28,6 +28,7 @@ def rules() -> dict[str, Any]:
     """The demo's rules, and tasks that end badly: none of `test/*` has a worker."""
     said = json.loads((DEMO / "rules.json").read_text(encoding="utf-8"))
     said["apps"] = [str(DEMO / "app.py")]
+    said["tasks"]["intent"]["predictor"] = str(DEMO / said["tasks"]["intent"]["predictor"])
     said["reply_topics"] = [REPLY, NO_REPLY_TOPIC]
     asleep = {"name": "asleep", "capability": "test/asleep", "side": "local"}
     known = {"name": "known", "capability": "nlp/intent", "side": "local"}
