@@ -87,6 +87,10 @@ class TestRulesSchema:
             {"tasks": json.loads(ORIGINAL), "reply_topics": ["m"]},
             {"a": {}, "reply_topics": ["m"], "builtin": False},
             {"tasks": {"a": {"steps": [{"name": "x", "weight": 1.5}], "merge": {"strategy": "collect"}}}},
+            {"a": {"privacy": "high", "cache": False, "latency_ms": 200, "predictor": "p.npz"}, "cache_s": 0},
+            {"a": {"steps": [{"name": "x", "alternatives": ["y"]}]}, "privacy": {"detectors": None}},
+            {"prices": {"cloud/a": {"per_call": 1}}, "budget": {}, "tenants": {"acme": {"per_day": 5}}},
+            {"hosts": ["a.example"], "decomposers": ["split.py"], "privacy": {"mask": ["email"]}},
         ],
     )
     def test_accepts(self, rules, value):
@@ -101,6 +105,12 @@ class TestRulesSchema:
             {"a": {"x": 1}},
             {"tasks": {"a": {"steps": [{}]}}},
             {"a": {"weights": {"cost": -1}}},
+            {"prices": {"cloud/a": {"per_cal": 1}}},
+            {"budget": {"per_day": -1}},
+            {"tenants": {"acme": {"privacy": "low"}}},
+            {"privacy": {"detectors": "formats"}},
+            {"a": {"steps": [{"name": "x", "alternatives": "y"}]}},
+            {"cache_s": 86_401},
         ],
     )
     def test_refuses(self, rules, value):
