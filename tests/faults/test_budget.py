@@ -19,13 +19,12 @@ async def test_short(tmp_path: Path) -> None:
     shown = json.dumps(dataclasses.asdict(report), indent=2)
     assert not report.wrong, shown
     assert min(report.kills, report.payments, report.unknown) > 0, shown
-    assert report.fullest > 0.99, shown
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_full(tmp_path: Path) -> None:
-    report = await Run(tmp_path, seconds=300, day_s=12, kill_every_s=0.5, redis_every_s=6).whole()
+    report = await Run(tmp_path, seconds=300, day_s=6, kill_every_s=0.5, redis_every_s=6).whole()
     shown = json.dumps(dataclasses.asdict(report), indent=2)
     print(shown)  # noqa: T201 - these are the figures of docs/budget.md
     assert not report.wrong, shown

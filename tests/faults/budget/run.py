@@ -221,11 +221,12 @@ class Run:
             name, process = self._callers[index]
             if process.exitcode is not None:
                 self.report.wrong.append(f"caller {name} ended by itself with {process.exitcode}")
+            # All of it before the next wait: this task may be cancelled there.
             process.kill()
-            await asyncio.to_thread(process.join, 10)
             self._killed.add(name)
             self._callers[index] = self._caller()
             self.report.kills += 1
+            await asyncio.to_thread(process.join, 10)
 
     async def _break(self) -> None:
         while True:
