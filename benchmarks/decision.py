@@ -2,10 +2,10 @@
 
     python -m benchmarks.decision [--batches 200] [--json FILE]
 
-Each system handles the same batches of 100 requests in this process. `bare` encodes the plans and subtasks that
-the router made of them, builds their headers and hands them over; it reads nothing and decides nothing.
-`time.process_time` is taken around each batch, so what else the machine does counts little; figures are in µs a
-request, p50, p95 and p99 over batches. Batches of the systems alternate.
+Each system handles the same batches of 100 requests in this process. `bare` encodes the plans and subtasks
+that the router made of them, builds their headers and hands them over; it reads nothing and decides nothing.
+`time.process_time` is taken around each batch, and the systems take turns, so that what else the machine does
+counts little. Figures are µs a request; p50, p95 and p99 over batches.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ import msgspec
 
 from schemas import codec
 from schemas.cards import Card, Heartbeat, Live, Offer
-from schemas.messages import Plan, Request, Subtask
+from schemas.messages import Plan, Request, Result, Subtask, Verdict
 from schemas.rules import Rules, parse_rules
 from streams.cache import MemoryCache, answer_entry
 from streams.cache.entries import NOTHING
 from streams.delivery import Batch, Cleared, Output
 from streams.registry import Registry
 from streams.router import Planner, Router
+from streams.router.admission import admit
 from streams.router.outputs import outputs_of
 from streams.router.plan import Planned, Sent
 from streams.stores import MemorySeenStore
@@ -218,14 +219,10 @@ def cached_batch(number: int) -> list[Record]:
 
 async def warm_router() -> Router:
     """A router whose cache has the answers of `cached_batch`."""
-    from schemas.messages import Result, Verdict
-
     rules = rules_of(True)
     cache = MemoryCache(time.monotonic)
     planner, registry = Planner(rules), registry_of(rules)
     view = registry.view(NOW)
-    from streams.router.admission import admit
-
     for text in TEXTS:
         request = Request(id="x", task="intent", inputs={"text": text})
         found = planner.find(admit(Record(codec.encode(request), 0)), NOW)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ from streams.router.placement import place, slow_ms_of
 from streams.router.predictor import Predictor
 from streams.router.prices import Prices
 from streams.router.veil import Examines, Veil
+
+log = logging.getLogger(__name__)
 
 _NOTHING: frozenset[str] = frozenset()
 
@@ -78,8 +81,7 @@ def lay(step: StepRule, ask: Ask, view: View, veil: Veil | None, left: float | N
     inputs = feed(step.inputs, request.inputs, request.params, request.query)
     sealed, verdict = (inputs, ask.info.privacy) if veil is None else veil.over(inputs)
     cases = [_case(step, capability, ask, view, inputs, verdict, left) for capability in step_options(step)]
-    predictor = terms.predictors.get(ask.task.name) if terms.predictors and not step.after else None
-    expected = None if predictor is None else predictor.expected(inputs)
+    expected = _expected(step, ask, inputs) if terms.predictors else None
     placed = place(step, cases, terms.prices, terms.constraints, expected, ask.lean)
     attempts, decision = placed.attempts, placed.decision
     laid = Step(
@@ -107,6 +109,18 @@ def lay(step: StepRule, ask: Ask, view: View, veil: Veil | None, left: float | N
         decision.reserved,
         None if attempts else _misfit(cases),
     )
+
+
+def _expected(step: StepRule, ask: Ask, inputs: dict[str, Any]) -> float | None:
+    """What the predictor says, where there is one and the inputs are known."""
+    predictor = ask.terms.predictors.get(ask.task.name)
+    if predictor is None or step.after:
+        return None
+    try:
+        return predictor.expected(inputs)
+    except Exception as error:  # noqa: BLE001 - a prediction is worth no request; the text may quote the payload
+        log.warning("the predictor of the task %s failed (%s)", ask.task.name, type(error).__name__)
+        return None
 
 
 def step_options(step: StepRule) -> tuple[str, ...]:

@@ -98,7 +98,8 @@ class Round:
                 item.planned = found
             else:
                 item.found = found if self._shelf is None else self.planner.keyed(found, self._view)
-            await self._breathe()
+            if time.perf_counter() >= self._turn:
+                await self._breathe()
 
     async def look_up(self, items: Sequence[Item]) -> None:
         """Answer from the cache what can be; without an answer an item leads, or waits for another."""
@@ -152,7 +153,8 @@ class Round:
                 item.considered = await asyncio.to_thread(self.planner.examine, item.found)
             else:
                 item.considered = self.planner.examine(item.found)
-            await self._breathe()
+            if time.perf_counter() >= self._turn:
+                await self._breathe()
 
     async def plan(self, items: Sequence[Item]) -> None:
         """The plan of each item, as far as the budget is not asked."""
@@ -165,7 +167,8 @@ class Round:
                 item.considered, self._view, self.now, keeps_steps=keeps, left_budget=left
             )
             self._count_calls(item.planned)
-            await self._breathe()
+            if time.perf_counter() >= self._turn:
+                await self._breathe()
 
     async def keep(self, items: Sequence[Item]) -> None:
         """Answer first steps from the cache where it has them."""
@@ -217,7 +220,8 @@ class Round:
                 continue
             item.kept = _NOT_KEPT
             item.planned = self.planner.plan(item.considered, self._view, self.now, purse)
-            await self._breathe()
+            if time.perf_counter() >= self._turn:
+                await self._breathe()
 
     def outputs(self, item: Item) -> list[Output]:
         """The records of an item's plan; where one does not fit or has no topic, that of the refusal that
@@ -254,6 +258,5 @@ class Round:
             self._view = self._registry.view(self.now)
 
     async def _breathe(self) -> None:
-        if time.perf_counter() >= self._turn:
-            await asyncio.sleep(0)
-            self._turn = time.perf_counter() + BREATH_S
+        await asyncio.sleep(0)
+        self._turn = time.perf_counter() + BREATH_S

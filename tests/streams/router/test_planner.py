@@ -361,6 +361,15 @@ def test_a_predictor_spares_answers_that_would_be_refused(chance, rule, sides):
     assert [side for side, _ in tried(found)] == sides
 
 
+def test_a_predictor_that_fails_says_nothing():
+    class Broken(Chance):
+        def expected(self, inputs: Any) -> float | None:
+            raise ValueError("no")
+
+    found = decided(AUTO, request(), view_of(local=CALIBRATED), predictors={"intent": Broken(None)})
+    assert found.plan.decisions[0].rule == "confidence_first"
+
+
 def test_a_predictor_opens_no_closed_side():
     predictors = {"intent": Chance(0.0)}
     found = decided(AUTO, request(privacy="high"), view_of(local=CALIBRATED), predictors=predictors)
