@@ -130,7 +130,7 @@ class Texts:
             raise Unexaminable("too_long")
         if not text or text.isspace():
             return
-        plain = PLACEHOLDER.sub("it", text) if "[" in text else text
+        plain = PLACEHOLDER.sub(" it ", text) if "[" in text else text
         if not plain.isascii():
             plain = unicodedata.normalize("NFKC", _UNSEEN.sub("", plain))
         if key and key.lower() not in _PLAIN_KEYS and len(plain) < 200:

@@ -59,6 +59,10 @@ _DATE = re.compile(
     rf"|\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? (?:19|20)\d\d\b"
     r"|(?:19|20)\d\d\s?年\s?\d{1,2}\s?月\s?\d{1,2}\s?[日号]"
 )
+_YEAR = re.compile(
+    r"(?ai)\b(?:in|of|since|during|until|till|before|after|around|year|seit|depuis|desde|dal) ((?:19"
+    r"|20)\d\d)\b(?![.,-]?\d)"
+)
 _BIRTH = re.compile(
     r"(?i)\bborn|birth|\bdob\b|\bd\.o\.b|geboren|geburt|\bgeb\.|né[e]? le|naissance|naci[oód]|nacimiento"
     r"|nat[oa] il"
@@ -96,6 +100,9 @@ def _numbers(text: str) -> Iterator[Finding]:
     for match in _DATE.finditer(text):
         about = _BIRTH.search(text, max(0, match.start() - 40), min(len(text), match.end() + 12))
         yield _found("birth_date" if about else "date", match[0])
+    for match in _YEAR.finditer(text):
+        about = _BIRTH.search(text, max(0, match.start() - 20), match.start())
+        yield Finding("birth_date" if about else "date", match[1], 0.4, NAME)
 
 
 def _accounts(text: str) -> Iterator[Finding]:

@@ -29,6 +29,22 @@ _UNREAD = re.compile(
 )
 _CJK = re.compile("[\u4e00-\u9fff]")
 _MOST_WORDS = 5
+_JOINT = re.compile(r" ?[-&'’]? ?|(?: [A-Z])?\. ")
+_COMPANIES = frozenset(
+    (
+        *("ag", "bank", "bv", "co", "company", "corp", "corporation", "gmbh", "group", "holding", "holdings"),
+        *("inc", "incorporated", "instruments", "kg", "limited", "llc", "llp", "ltd", "nv", "oy", "partners"),
+        *("plc", "sa", "sarl", "se", "solutions", "spa", "srl", "systems", "technologies"),
+    )
+)
+_DATES = frozenset(
+    (
+        *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october"),
+        *("november", "december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"),
+        *("sunday", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"),
+    )
+)
+"""They are told by their number, if at all."""
 _COMMON_BAR = 0.5
 _LEADS = frozenset(("in", "from", "near", "at", "to"))
 _WORDS_TOO = frozenset(
@@ -88,14 +104,22 @@ class Names:
         yield from self._classified(text)
 
     def _classified(self, text: str) -> Iterator[Finding]:
+        """Words that follow each other are one finding: of the kind that is surest, or a company by its last
+        word."""
         start = end = 0
         kind, score = "", 0.0
         for token, chances in self._model.chances(text):
             doubt = 1.0 - float(chances[0])
             bar = _COMMON_BAR if _is_common(token) else self._model.threshold
-            found = CLASSES[1 + int(chances[1:].argmax())] if doubt >= bar else ""
-            if kind and found == kind and text[end : token.start].strip() in ("", "-", "."):
-                end, score = token.end, max(score, doubt)
+            if doubt < bar or token.word in _DATES:
+                continue
+            found = CLASSES[1 + int(chances[1:].argmax())]
+            if kind and _JOINT.fullmatch(text, end, token.start):
+                end = token.end
+                if token.word in _COMPANIES:
+                    kind, score = "organization", 1.0
+                elif doubt > score:
+                    kind, score = found, doubt
                 continue
             if kind:
                 yield Finding(kind, text[start:end], score, NAME)
