@@ -2,8 +2,8 @@
 
     @decomposer("report")
     def split(request: Request) -> list[dict] | None:
-        pages = request.inputs["pages"]
-        return [{"name": f"page{n}", "capability": "nlp/summarize"} for n in range(len(pages))]
+        pages = [name for name in request.inputs if name.startswith("page")]
+        return [{"name": page, "inputs": {"text": f"inputs.{page}"}} for page in pages] or None
 
 It gives StepRules or the objects of a rules file, or None for the steps that the rules have. They are checked
 like those of a rules file, and inherit the task's settings.

@@ -123,6 +123,16 @@ def test_privacy_holds_for_decomposed_steps():
     assert error_of(found)[0] == "no_placement"
 
 
+def test_the_example_of_the_docs(tmp_path: Path):
+    text = Path(__file__).parents[3].joinpath("docs", "routing.md").read_text(encoding="utf-8")
+    path = tmp_path / "splits.py"
+    path.write_text(text.partition("```python\n")[2].partition("```")[0])
+    split = load_decomposers([str(path)])["report"]
+    found = made(split, inputs={"page1": "one", "page2": "two", "x": 1})
+    assert [sent.subtask.inputs for sent in found.first] == [{"text": "one"}, {"text": "two"}]
+    assert [step.name for step in made(split, inputs={"x": 1}).plan.steps] == ["report"]
+
+
 FILE = """
 from streams.router import decomposer
 
