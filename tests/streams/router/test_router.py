@@ -351,6 +351,31 @@ async def test_a_half_open_breaker_gets_a_few_trials():
     assert sum(plan.answer is not None for plan in lane.plans) == 20 - TRIALS
 
 
+async def test_the_states_of_breakers_are_metrics():
+    registry = registry_of(RULES, error_ratio=0.9, served=100)
+    clock = FixedClock()
+    router = router_of(registry=registry, clock=clock)
+
+    async def shown(ms: int) -> float:
+        clock.ms = ms
+        await handled(router, asked(id=f"r{ms}", task="away", inputs=IN))
+        return metrics.BREAKER.labels("intent", "cloud")._value.get()
+
+    assert await shown(NOW + 10) == 2
+    assert await shown(NOW + OPEN_MS) == 1
+    good = Offer(
+        card=Card(capability="intent", side="cloud", version="1", model="m"),
+        live=Live(served=101, p90_ms=5.0),
+    )
+    registry.observe(Heartbeat(worker="w1", offers=(good,)), NOW + OPEN_MS + 10)
+    assert await shown(NOW + OPEN_MS + 20) == 0
+    registry.observe(Heartbeat(worker="w1", leaving=True), NOW + OPEN_MS + 30)
+    clock.ms = NOW + OPEN_MS + 40
+    await handled(router, asked(id="last", task="away", inputs=IN))
+    samples = next(iter(metrics.BREAKER.collect())).samples
+    assert {"capability": "intent", "side": "cloud"} not in [sample.labels for sample in samples]
+
+
 async def test_new_rules_are_adopted():
     router = router_of()
     other = rules_of(other={"side": "local", "scale_to_zero": True})
