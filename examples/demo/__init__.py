@@ -1,4 +1,4 @@
-"""Models, data and capability functions of the demo; only `app` imports the project's packages."""
+"""Models, data and capability functions of the demo; only `app` and `train` import the project's packages."""
 
 import os
 

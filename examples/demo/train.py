@@ -4,8 +4,8 @@ repository root.
 Input: `data/banking77_train.csv` alone. It is cut into folds; networks like the final ones, trained without a
 fold, answer its questions. From these held-out answers come the temperatures, the calibrations in the cards
 and the predictor; the models that are kept are then trained on everything. The test file is read only at the
-end, to write the measured figures to the cards. Needs numpy, scipy, onnx and onnxruntime; takes 10 to 20
-minutes on two cores.
+end, to write the measured figures to the cards. Needs numpy, scipy, onnx and onnxruntime; takes ten minutes
+on two cores.
 """
 
 import csv

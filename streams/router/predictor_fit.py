@@ -16,8 +16,8 @@ from streams.router.predictor import TextPredictor, grams, lead
 BUCKETS = 2**14
 SKETCH_BUCKETS = 2**11
 SKETCH_BYTES = 250_000
-FOLDS = 5
-_STEPS = 200
+FOLDS = 3
+_STEPS, _SKETCH_STEPS = 200, 100
 _STEP = 2.0
 _SLOPE_DECAY = 1e-2
 Floats = NDArray[np.float32]
@@ -93,7 +93,7 @@ def _acceptance(
         found[-2:] = (error * scaled).sum() + _SLOPE_DECAY * at[-2], error.sum()
         return found
 
-    done = _descend(begin, slopes)
+    done = _descend(begin, slopes, _STEPS)
     slope = float(done[-2]) / scale
     return done[:-2].astype(np.float32), float(done[-1]) - slope * float(leads.mean()), slope
 
@@ -110,15 +110,15 @@ def _softmax_fit(x: Floats, classes: Ints, count: int, decay: float) -> tuple[Fl
         found: Floats = ones.T @ error / np.float32(len(x)) + np.float32(decay) * at
         return found
 
-    done = _descend(np.zeros((x.shape[1] + 1, count), np.float32), slopes)
+    done = _descend(np.zeros((x.shape[1] + 1, count), np.float32), slopes, _SKETCH_STEPS)
     return done[:-1].astype(np.float32), done[-1].astype(np.float32)
 
 
 def _descend(
-    begin: NDArray[np.floating], slopes: Callable[..., NDArray[np.floating]]
+    begin: NDArray[np.floating], slopes: Callable[..., NDArray[np.floating]], steps: int
 ) -> NDArray[np.floating]:
     now, ahead, pace = begin, begin, 1.0
-    for _ in range(_STEPS):
+    for _ in range(steps):
         moved = ahead - begin.dtype.type(_STEP) * slopes(ahead)
         faster = (1 + (1 + 4 * pace * pace) ** 0.5) / 2
         ahead = moved + begin.dtype.type((pace - 1) / faster) * (moved - now)
