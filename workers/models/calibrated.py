@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from schemas.cards import Card
-from workers.backends import Answer, Backend, Row
+from workers.backends import Answer, Backend, RemoteBackend, Row
 from workers.errors import LoadError
 from workers.models.cards import calibrator_of, card_path, read_card, statement_of
 from workers.models.maps import Calibrator
@@ -27,11 +27,17 @@ class Calibrated:
     A card that changes is taken up while the worker runs, within LOOK_S of the next batch or heartbeat: by
     its time and size, not by SIGHUP, which stops a role here. A card that cannot be read then is logged, and
     the last good calibration stays.
+
+    Raises:
+        LoadError: no such card, or a backend that asks elsewhere.
     """
 
     def __init__(
         self, backend: Backend, place: str | Path, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        if isinstance(backend, RemoteBackend):
+            # Wrapped it would lose the subtasks that it is told, and with them its idempotency.
+            raise LoadError(f"{backend.card.capability} asks elsewhere: calibrate the model there")
         self._backend = backend
         self._path = card_path(place)
         self._clock = clock
@@ -43,6 +49,11 @@ class Calibrated:
     def card(self) -> Card:
         self._look()
         return self._card
+
+    @property
+    def threads(self) -> int:
+        """How many threads the backend may be called in."""
+        return int(getattr(self._backend, "threads", 1))
 
     async def load(self) -> None:
         await self._backend.load()

@@ -157,6 +157,16 @@ def test_a_backend_speaks_as_its_card_says(folder: Path) -> None:
     assert backend.card.calibration == statement_of(read_card(folder))
 
 
+class Elsewhere(FunctionBackend):
+    def infer_calls(self, rows: Sequence[Row], calls: Any) -> list[Answer]:
+        return self.infer(rows)
+
+
+def test_a_backend_that_asks_elsewhere_is_refused(folder: Path) -> None:
+    with pytest.raises(LoadError, match="asks elsewhere"):
+        Calibrated(Elsewhere(CARD, sure, batch=True), folder)
+
+
 def test_a_running_backend_takes_a_new_calibration_up_and_keeps_the_last_good(folder: Path) -> None:
     clock = Clock()
     backend = Calibrated(FunctionBackend(CARD, sure, batch=True), folder, clock=clock)
