@@ -27,19 +27,20 @@ KNOWN_IN = 4
 RANKS = (1500, 8000, 30_000, 90_000)
 LANGUAGES = {"de": 7000, "fr": 6000, "es": 6000, "it": 6000, "nl": 5000, "pt": 5000}
 TERMS = """
-ad ai aes agv amex amt api app apps arg args ascii asr async atm atms auth avg aws bic bool btc bytes cad cd
-ceo cfo chf cli cm cnn cny cpu crm css csv ctr cuda cvv db dc dkk dns doc docs docx dpi dtype dvd ebay ebit
-ebitda ec ecg edi eeg eps erp etf eth eu eur exif faq fcf fft fifo fintech float fps ft ftp gb gbp gdp ghz
-gif git github gmail gmbh gps gpt gpu gt gui hd hdmi hex hkd href hr html http https hz iban id idx img inc
-init int io ios iot ip ipo ipv irr iso isbn jpeg jpg jpy json jsonl jwt kafka kb kg khz km kmh kpa kpi kw
-kwh lan latex lcd led len lidar llm llms ln lstm ltd mac mae mb md mfa mhz min ml mm ms msg mse mysql nan
-nav ner nfc nlp no nok npm npv nu ocr odbc ok onnx op openai os otp pca pdf pid png pnl pos postgres ppt pr
-psi pts py pypi pytorch qa qps qr ram rdf redis ref regex repo res rest rgb rmb rms rmse rnn roa roe roi rpm
-rsi rss sdk sek sepa seq sgd sku sla sms smtp snr spi sql src ssd ssh ssl std stdin stdout str svg svm swift
-sym tcp temp tf tls tmp todo tp tts tv txt ubuntu udp ui uint uk unix uri url urls usb usd utc utf utm uuid
-uv ux vat vhs vibration vip visa vm vpn vr wav webp wget wifi wlan www xlsx xml yaml yoy ytd zip ticker
-tickers webhook topup passcode passcodes contactless chatbot changelog checkbox dropdown dataset datasets
-inlining hi hey hello ok okay please thanks caption captions token tokens lat lon lng
+codec sha checksum cam hashes ad ai aes agv amex amt api app apps arg args ascii asr async atm atms auth avg
+aws bic bool btc bytes cad cd ceo cfo chf cli cm cnn cny cpu crm css csv ctr cuda cvv db dc dkk dns doc docs
+docx dpi dtype dvd ebay ebit ebitda ec ecg edi eeg eps erp etf eth eu eur exif faq fcf fft fifo fintech
+float fps ft ftp gb gbp gdp ghz gif git github gmail gmbh gps gpt gpu gt gui hd hdmi hex hkd href hr html
+http https hz iban id idx img inc init int io ios iot ip ipo ipv irr iso isbn jpeg jpg jpy json jsonl jwt
+kafka kb kg khz km kmh kpa kpi kw kwh lan latex lcd led len lidar llm llms ln lstm ltd mac mae mb md mfa mhz
+min ml mm ms msg mse mysql nan nav ner nfc nlp no nok npm npv nu ocr odbc ok onnx op openai os otp pca pdf
+pid png pnl pos postgres ppt pr psi pts py pypi pytorch qa qps qr ram rdf redis ref regex repo res rest rgb
+rmb rms rmse rnn roa roe roi rpm rsi rss sdk sek sepa seq sgd sku sla sms smtp snr spi sql src ssd ssh ssl
+std stdin stdout str svg svm swift sym tcp temp tf tls tmp todo tp tts tv txt ubuntu udp ui uint uk unix uri
+url urls usb usd utc utf utm uuid uv ux vat vhs vibration vip visa vm vpn vr wav webp wget wifi wlan www
+xlsx xml yaml yoy ytd zip ticker tickers webhook topup passcode passcodes contactless chatbot changelog
+checkbox dropdown dataset datasets inlining hi hey hello ok okay please thanks caption captions token tokens
+lat lon lng
 """
 """Abbreviations and terms of the trade that the list of English words lacks, common as they are."""
 _LATIN = re.compile(r"[a-z]{2,20}(?:['-][a-z]{1,20})?")

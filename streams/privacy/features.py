@@ -12,8 +12,7 @@ from streams.privacy.lexicon import RANK, fold
 BUCKETS = 2**16
 """Rows of the model; a feature's row is its CRC-32 modulo this."""
 
-_TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+|\n|[^\w\s]")
-_SHORT = frozenset(("t", "m", "re", "ve", "d", "ll"))
+_TOKEN = re.compile(r"[^\W\d_]*\d[^\W_]*|[^\W\d_]+(?:['’][^\W\d_]+)?|\n|[^\w\s]")
 _ENDS = frozenset('.?!:\n"“”>•|*;([{')
 _COMMON = 2
 
@@ -39,8 +38,11 @@ def tokens_of(text: str, marks: Mapping[str, int]) -> list[Token]:
     found: list[Token] = []
     for match in _TOKEN.finditer(text):
         token = match[0]
+        if any(map(str.isdigit, token)):
+            found.append(Token(token, match.start(), "", "#" if token[0].isdigit() else "a#", 0))
+            continue
         if not token[0].isalpha():
-            found.append(Token(token, match.start(), "", "#" if token.isdigit() else token, 0))
+            found.append(Token(token, match.start(), "", token, 0))
             continue
         head, mark, tail = token.replace("’", "'").partition("'")
         if mark and tail.lower() == "s":

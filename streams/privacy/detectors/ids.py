@@ -81,17 +81,20 @@ _WORDS = re.compile(
 _NUMBER = r"((?=[A-Z]{0,9}[ .\-/]?\d)[A-Z0-9](?:[ .\-/]?[A-Z0-9]){4,18})\b"
 _SAID = {
     "passport": r"passport|reisepass|passeport|pasaporte|passaporto|paspoort|paszport|护照",
-    "driving_licence": r"driver'?s?'? ?licen[cs]e|driving ?licen[cs]e|führerschein|permis de conduire|\bDL\b"
+    "driving_licence": r"driver'?s?'? ?licen[cs]e|driving ?licen[cs]e|licen[cs]e (?:no|number)"
+    r"|führerschein|permis de conduire|\bDL\b"
     r"|licencia de conducir|patente di guida|rijbewijs|驾驶证|驾照",
     "national_id": r"social security|\bssn\b|national insurance|national id|identity card|id card"
     r"|identification"
-    r"|tax id|\bID (?:no|number|nr)|personalausweis|身份证|medical record|\bMRN\b|insurance (?:no|number|id)"
-    r"|policy (?:no|number)|member id|patient id|employee (?:id|number)|student (?:id|number)"
+    r"|tax (?:id|ref|no|number)|\bID (?:no|number|nr)|personalausweis|身份证|medical record|\bMRN\b"
+    r"|insurance (?:no|number|id)"
+    r"|policy (?:no|number)|member id|patient (?:id|no|number)|employee (?:id|number)|student (?:id|number)"
     r"|versichertennummer",
     "plate": r"licen[cs]e plate|number plate|plate (?:no|number)|kennzeichen|matr[ií]cula|plaque"
     r"|\btarga\b|kenteken"
     r"|车牌|\bVIN\b|registration (?:no|number)",
-    "bank_account": r"account (?:no|nr|number|num|#)|acct|kontonummer|account is|compte n|账号|账户|帐号",
+    "bank_account": r"account(?= ?\d)|account (?:no|nr|number|num|#)|acct|kontonummer|account is|compte n"
+    r"|账号|账户|帐号",
 }
 _BY_WORDS = tuple(
     (kind, re.compile(rf"(?i)(?:{words})[^\n]{{0,32}}?(?<![\w]){_NUMBER}", re.ASCII))

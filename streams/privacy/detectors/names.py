@@ -129,8 +129,10 @@ class Names:
 
 
 def _is_common(token: Token) -> bool:
-    """Whether a word in lower case is one of the 30,000 commonest, so that little doubt is no finding."""
-    return token.shape == "l" and 0 < token.mark & RANK <= 3
+    """Whether a word in lower case is one of the 30,000 commonest and no name: little doubt is no finding."""
+    rank = token.mark & RANK
+    named = token.mark & KNOWN_FIRST or (token.mark & CITY and rank > 2)
+    return token.shape == "l" and 0 < rank <= 3 and not named
 
 
 def _known_places(text: str, tokens: list[Token]) -> Iterator[Finding]:

@@ -25,6 +25,7 @@ _SAID = re.compile(
     r"|\bcvv2?|\bcvc)"
     r"(?:\s+(?:code|number))?\s*(?:is|ist|est|es|=|:|：|是|为)\s*[\"'“]?([^\s\"'”,，。]{3,})"
 )
+_CVV = re.compile(r"(?i)\b(?:cvv2?|cvc2?)\s?(?:code|number)?\s?:?\s?(\d{3,4})\b")
 _USER = re.compile(
     r"(?i)(?:user ?name|user ?id|login|screen ?name|nick ?name|handle|benutzername|用户名|账号|微信号?|QQ号?)"
     r"\s*(?:is|ist|=|:|：|是|为)\s*[\"'“]?([^\s\"'”,，。]{3,})"
@@ -51,6 +52,7 @@ class Secrets:
                 r"[=:：]", match[0][: match.start(1) - match.start()]
             ):
                 yield Finding("secret", match[1], 0.9, NAME)
+        yield from (Finding("secret", match[1], 0.9, NAME) for match in _CVV.finditer(text))
         for match in _USER.finditer(text):
             yield Finding("username", match[1], 0.9, NAME)
         if "@" in text:
