@@ -81,6 +81,7 @@ _WORDS_TOO = frozenset(
         *("said", "summer", "tea", "urban", "will"),
     )
 )
+_LOWER_TOO = _WORDS_TOO | {"max", "marina", "urban"}
 
 
 class Names:
@@ -131,7 +132,7 @@ class Names:
 def _is_common(token: Token) -> bool:
     """Whether a word in lower case is one of the 30,000 commonest and no name: little doubt is no finding."""
     rank = token.mark & RANK
-    named = token.mark & KNOWN_FIRST or (token.mark & CITY and rank > 2)
+    named = (token.mark & KNOWN_FIRST and token.word not in _LOWER_TOO) or (token.mark & CITY and rank > 2)
     return token.shape == "l" and 0 < rank <= 3 and not named
 
 
