@@ -81,7 +81,8 @@ class RedisLink:
             url,
             max_connections=MOST_CONNECTIONS,
             timeout=timeout_s,
-            socket_timeout=timeout_s,
+            # With one it sends under asyncio.wait_for, which swallows cancellations in Python 3.11.
+            socket_timeout=None,
             socket_connect_timeout=timeout_s,
             retry=Retry(NoBackoff(), 1),
         )

@@ -24,7 +24,7 @@ COST = (100, 1000)
 class Caller:
     """Jobs in LANES at once. `offset` is a file with the ms by which this world is ahead of the real one."""
 
-    def __init__(self, name: str, url: str, port: int, offset: Path) -> None:
+    def __init__(self, name: str, url: str, port: int, offset: Path, harness: int) -> None:
         self._name = name
         self._port = port
         self._offset = offset
@@ -33,7 +33,7 @@ class Caller:
         self._unsettled: deque[Paid] = deque()
         self._jobs = 0
         self._stop = offset.with_name(STOP)
-        self._parent = os.getppid()
+        self._harness = harness
         self.stopping = False
 
     def now(self) -> int:
@@ -104,18 +104,19 @@ class Caller:
     async def _settle_on(self) -> None:
         while not self.stopping or self._unsettled:
             await asyncio.sleep(0.2)
-            if os.getppid() != self._parent:
-                os._exit(1)  # the harness was killed, and nobody else would end this process
+            os.kill(
+                self._harness, 0
+            )  # raises where the harness was killed: nobody else would end this process
             self.stopping = self._stop.exists()
             some = list(self._unsettled)
             self._unsettled.clear()
             await self._settle(some)
 
 
-async def _main(name: str, url: str, port: int, offset: str) -> None:
-    await Caller(name, url, port, Path(offset)).run()
+async def _main(name: str, url: str, port: int, offset: str, harness: int) -> None:
+    await Caller(name, url, port, Path(offset), harness).run()
 
 
-def serve(name: str, url: str, port: int, offset: str) -> None:
-    """What a process does from its start."""
-    asyncio.run(_main(name, url, port, offset))
+def serve(name: str, url: str, port: int, offset: str, harness: int) -> None:
+    """What a process does from its start; `harness` is the process id of who started it."""
+    asyncio.run(_main(name, url, port, offset, harness))

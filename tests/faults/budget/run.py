@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import random
 import time
 from dataclasses import dataclass, field
@@ -102,7 +103,7 @@ class Run:
     def _caller(self) -> tuple[str, BaseProcess]:
         self._started += 1
         name = f"c{self._started}"
-        args = (name, self._server.url, self._api.port, str(self._offset))
+        args = (name, self._server.url, self._api.port, str(self._offset), os.getpid())
         process = FORKS.Process(target=serve, args=args, daemon=True)
         process.start()
         return name, process

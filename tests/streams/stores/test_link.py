@@ -109,3 +109,16 @@ async def test_many_calls_at_once_wait_for_a_connection(redis_server: RedisServe
     clients = str((await link.call("INFO", "clients"))["connected_clients"])
     assert int(clients) <= 33
     await link.close()
+
+
+async def test_a_caller_that_is_cancelled_ends_whenever_that_happens(link: RedisLink) -> None:
+    async def ask_on() -> None:
+        while True:
+            await link.call("PING")
+
+    for number in range(300):
+        asking = asyncio.create_task(ask_on())
+        await asyncio.sleep(number % 20 / 5000)
+        asking.cancel()
+        _, still = await asyncio.wait((asking,), timeout=1.0)
+        assert not still
