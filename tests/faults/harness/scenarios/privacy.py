@@ -140,15 +140,11 @@ async def _audit(report: Report, at: Cluster, load: PrivateLoad, server: Endpoin
             counts["records"] += 1
             _examine(load, said["id"], [said.get("inputs"), said.get("params")], examination, counts, marked)
     for call in server.calls:
+        inputs = msgspec.json.decode(call.body)
+        params = inputs.pop("params", {})
         counts["posts"] += 1
-        _examine(
-            load,
-            call.headers["idempotency-key"],
-            [msgspec.json.decode(call.body)],
-            examination,
-            counts,
-            marked,
-        )
+        subtask = call.headers["idempotency-key"]
+        _examine(load, subtask, [inputs, params], examination, counts, marked)
     report.more["cloud"] = dict(counts)
     report.more["cloud_by_kind"] = {name: count for name, count in sorted(counts.items()) if ":" in name}
     report.more["marked_spans_of_other_kinds_seen"] = dict(marked.most_common())
