@@ -83,6 +83,7 @@ def _detectors(text: RulesText, rules: Rules, raw: bytes) -> Iterator[Problem]:
     except UnknownDetector as error:
         yield text.problem(("privacy", "detectors"), str(error))
         return
+    yield from _detectors_of_tasks(text, rules)
     if not set(rules.privacy.detectors or ()) <= set(BUILT_IN):
         return
     for key, kinds in (("mask", rules.privacy.mask), ("ignore", rules.privacy.ignore)):
@@ -91,6 +92,21 @@ def _detectors(text: RulesText, rules: Rules, raw: bytes) -> Iterator[Problem]:
                 yield text.problem(
                     ("privacy", key, index), f"no detector finds {kind!r}; {near(kind, sorted(KINDS))}"
                 )
+
+
+def _detectors_of_tasks(text: RulesText, rules: Rules) -> Iterator[Problem]:
+    from streams.privacy.examiner import UnknownDetector, examiner_of
+    from streams.privacy.finding import KINDS
+
+    for name, task in rules.tasks.items():
+        try:
+            examiner_of(task.examination(rules.privacy))
+        except UnknownDetector as error:
+            yield text.problem((*text.task_path(name), "detectors"), str(error))
+        for index, kind in enumerate(task.ignore):
+            if kind not in KINDS and not task.detectors:
+                path = (*text.task_path(name), "ignore", index)
+                yield text.problem(path, f"no detector finds {kind!r}; {near(kind, sorted(KINDS))}")
 
 
 def _code(text: RulesText, rules: Rules, raw: bytes) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from schemas.phrases import normal
 from schemas.places import Path
 from schemas.rules_merges import check_merge
 from schemas.rules_money import check_ceilings, check_prices
-from schemas.rules_names import check_hosts, check_modules, check_privacy, check_url
+from schemas.rules_names import check_examination, check_hosts, check_modules, check_privacy, check_url
 from schemas.rules_sides import check_sides
 from schemas.rules_steps import check_steps
 from schemas.rules_structs import RulesFile, StepRule, TaskRule
@@ -64,6 +64,7 @@ def _check_task(text: RulesText, name: str, task: TaskRule) -> None:
     check_sides(text, name, task, path)
     check_merge(text, name, task, path)
     check_url(text, task, path)
+    check_examination(text, path, task.detectors, {"ignore": task.ignore})
 
 
 def _check_replies(text: RulesText, file: RulesFile) -> None:

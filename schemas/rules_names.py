@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from schemas.places import Path
@@ -93,25 +94,32 @@ def check_modules(text: RulesText, file: RulesFile) -> None:
                 text.refuse((key, index), f"{name!r} stands twice; give it once")
 
 
+def check_examination(
+    text: RulesText, path: Path, detectors: Sequence[str] | None, kinds: Mapping[str, Sequence[str]]
+) -> None:
+    """Raises:
+    RulesError: detectors without a name or named twice, or kinds (by key) that are no words.
+    """
+    names = detectors or ()
+    for index, name in enumerate(names):
+        place = (*path, "detectors", index)
+        if not name.strip() or name != name.strip():
+            text.refuse(place, f"{name!r} is no name of a detector; mind the spaces")
+        if name in names[:index]:
+            text.refuse(place, f"the detector {name!r} stands twice; give it once")
+    for key, words in kinds.items():
+        for index, kind in enumerate(words):
+            if not _KIND.fullmatch(kind):
+                text.refuse((*path, key, index), f"{kind!r} is no kind of finding; write a word as `person`")
+
+
 def check_privacy(text: RulesText, file: RulesFile) -> None:
     """Raises:
     RulesError: kinds that are no words, a kind that is both masked and ignored, a mask of what nobody
     finds. Whether the detectors exist is known where they are installed.
     """
     rule = file.privacy
-    for index, name in enumerate(rule.detectors or ()):
-        if not name.strip() or name != name.strip():
-            text.refuse(
-                ("privacy", "detectors", index), f"{name!r} is no name of a detector; mind the spaces"
-            )
-        if name in (rule.detectors or ())[:index]:
-            text.refuse(("privacy", "detectors", index), f"the detector {name!r} stands twice; give it once")
-    for key, kinds in (("mask", rule.mask), ("ignore", rule.ignore)):
-        for index, kind in enumerate(kinds):
-            if not _KIND.fullmatch(kind):
-                text.refuse(
-                    ("privacy", key, index), f"{kind!r} is no kind of finding; write a word as `person`"
-                )
+    check_examination(text, ("privacy",), rule.detectors, {"mask": rule.mask, "ignore": rule.ignore})
     for index, kind in enumerate(rule.mask):
         if kind in rule.ignore:
             why = f"{kind!r} is ignored as well, so that nothing of it is masked; leave it out of one"

@@ -80,7 +80,8 @@ class TaskRule(RulesPart, frozen=True, kw_only=True):
     service of the operator that stands in for the cloud capability, `cloud_batch_size` the largest batch
     there. `scale_to_zero` says that no live worker is no reason against a side. `slow_ms` and `on_slow`:
     after how long a silent attempt is helped by the next one, and whether a weak answer is then given
-    (`answer`) or held until the deadline (`wait`).
+    (`answer`) or held until the deadline (`wait`). `detectors` stand for those of all tasks; `ignore` are
+    kinds of findings that are this task's ordinary matter, such as the dates of a financial report.
     """
 
     capability: str | None = None
@@ -101,6 +102,15 @@ class TaskRule(RulesPart, frozen=True, kw_only=True):
     cache: bool | None = None
     predictor: Name | None = None
     privacy: Privacy = "normal"
+    detectors: tuple[Name, ...] | None = None
+    ignore: tuple[Name, ...] = ()
+
+    def examination(self, whole: Examination) -> Examination:
+        """How this task's payloads are examined, where `whole` is how those of all tasks are."""
+        if self.detectors is None and not self.ignore:
+            return whole
+        detectors = whole.detectors if self.detectors is None else self.detectors
+        return Examination(detectors=detectors, mask=whole.mask, ignore=(*whole.ignore, *self.ignore))
 
 
 class Price(RulesPart, frozen=True, kw_only=True):

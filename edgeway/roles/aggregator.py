@@ -65,5 +65,7 @@ def require_detectors(rules: Rules) -> None:
     """
     try:
         examiner_of(rules.privacy)
+        for task in rules.tasks.values():
+            examiner_of(task.examination(rules.privacy))
     except UnknownDetector as error:
-        raise UsageError(f"rules: privacy.detectors: {error}") from error
+        raise UsageError(f"rules: detectors: {error}") from error

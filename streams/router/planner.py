@@ -94,6 +94,7 @@ class Planner:
             examination=rules.privacy,
             predictors=dict(predictors or {}),
         )
+        self._own = self._own_terms() if examiner is None else {}
 
     def decide(self, admitted: Admitted, view: View, now: int, purse: Purse = "open") -> Planned:
         """The plan of a request, or the answer that refuses it."""
@@ -126,7 +127,7 @@ class Planner:
         info, request = found.info, found.admitted.request
         verdict, mask = info.privacy, dict[str, str]()
         if verdict.level == "normal":
-            verdict = verdict_of(request, self._examiner)
+            verdict = verdict_of(request, self._terms_of(found.task).examiner)
             if verdict.masked:
                 verdict, mask = self._masked(verdict, found)
             if verdict is not NORMAL:
@@ -149,7 +150,7 @@ class Planner:
             request=considered.admitted.request,
             info=considered.info,
             task=considered.task,
-            terms=self._terms,
+            terms=self._terms_of(considered.task),
             now=now,
             purse=purse,
             mask=considered.mask,
@@ -220,10 +221,23 @@ class Planner:
         ]
         return Verdict(level="high", reasons=tuple(reasons)) if reasons else NORMAL
 
+    def _own_terms(self) -> dict[str, Terms]:
+        """The terms of the tasks that are examined in a way of their own."""
+        whole, own = self.rules.privacy, dict[str, Terms]()
+        for name, task in self.rules.tasks.items():
+            examination = task.examination(whole)
+            if examination is not whole:
+                own[name] = self._terms._replace(examiner=examiner_of(examination), examination=examination)
+        return own
+
+    def _terms_of(self, task: TaskFound) -> Terms:
+        return self._own.get(task.name, self._terms) if self._own else self._terms
+
     def _masked(self, verdict: Verdict, found: Found) -> tuple[Verdict, dict[str, str]]:
         request = found.admitted.request
         try:
-            return verdict, self._examiner.mask(request.query, request.inputs, request.params)
+            examiner = self._terms_of(found.task).examiner
+            return verdict, examiner.mask(request.query, request.inputs, request.params)
         except Exception as error:  # noqa: BLE001 - whatever a detector raises means local
             log.error("the mask failed (%s); the request stays local", type(error).__name__)
             return Verdict(level="high", reasons=verdict.reasons), {}

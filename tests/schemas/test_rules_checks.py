@@ -429,3 +429,25 @@ def test_accepted_rules_are_acyclic_and_without_contradiction(said):
 def test_a_damaged_file_is_rules_or_refused_with_a_line(at, put, cut):
     found = read(ORIGINAL[:at] + put + ORIGINAL[at + cut :])
     assert found.problems if isinstance(found, RulesError) else found.tasks
+
+
+class TestDetectorsOfATask:
+    def test_are_kept(self):
+        task = '{"detectors": ["formats"], "ignore": ["date"]}'
+        raw = f'{{"tasks": {{"t": {task}}}, "privacy": {{"mask": ["email"]}}}}'.encode()
+        rules = parse_rules(raw)
+        found = rules.tasks["t"].examination(rules.privacy)
+        assert (found.detectors, found.mask, found.ignore) == (("formats",), ("email",), ("date",))
+        assert rules.tasks["financial_report"].examination(rules.privacy) is rules.privacy
+
+    @pytest.mark.parametrize(
+        ("entry", "path"),
+        [
+            ('"detectors": ["names", "names"]', "tasks.t.detectors[1]"),
+            ('"detectors": [" names"]', "tasks.t.detectors[0]"),
+            ('"ignore": ["A date"]', "tasks.t.ignore[0]"),
+        ],
+    )
+    def test_are_checked(self, entry, path):
+        with pytest.raises(RulesError, match=path.replace("[", r"\[")):
+            parse_rules(f'{{"tasks": {{"t": {{{entry}}}}}}}'.encode())

@@ -9,7 +9,7 @@ import pytest
 
 from schemas import codec
 from schemas.messages import Claim, Examination, Request, Verdict
-from schemas.rules import Rules
+from schemas.rules import Rules, parse_rules
 from streams.budget.ports import GRACE_MS
 from streams.privacy.clearance import Forbidden
 from streams.registry import Figures, Target, View
@@ -443,3 +443,27 @@ def test_the_same_arguments_give_the_same_bytes():
     made = [decided(AUTO, request(), view_of(cloud=PAID), examiner=examiner) for _ in range(2)]
     assert codec.encode(made[0].plan) == codec.encode(made[1].plan)
     assert made[0].reservations == made[1].reservations
+
+
+class TestDetectorsOfATask:
+    RULES = {
+        "report": {"capability": "report", "ignore": ["date"]},
+        "letter": {"capability": "letter"},
+        "open": {"capability": "open", "detectors": []},
+    }
+
+    @pytest.mark.parametrize(
+        ("task", "text", "level"),
+        [
+            ("letter", "signed on 3 March 2024", "high"),
+            ("report", "signed on 3 March 2024", "normal"),
+            ("report", "signed on 3 March 2024 by ann@example.com", "high"),
+            ("open", "signed on 3 March 2024 by ann@example.com", "normal"),
+        ],
+    )
+    def test_stand_for_those_of_all_tasks(self, task, text, level):
+        planner = Planner(
+            parse_rules(msgspec.json.encode({"tasks": self.RULES, "privacy": {"detectors": ["formats"]}}))
+        )
+        considered = planner.consider(admitted_of(request(task=task, inputs={"text": text})), NOW)
+        assert considered.info.privacy.level == level
