@@ -32,7 +32,7 @@ _TELLING_KEY = re.compile(
 _WORDS = re.compile(r"[_\-.\s/]+|(?<=[a-z])(?=[A-Z])")
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}(?![A-Za-z0-9+/_=-])")
 _PRINTED = re.compile(rb"[\x20-\x7e\t]{16,}")
-_WHOLE_BASE64 = re.compile(r"(?:data:[\w.+/;=-]{0,100};base64,)?([A-Za-z0-9+/_\s-]{12,}+={0,2})\s*")
+_WHOLE_BASE64 = re.compile(r"(?:data:[\w.+/;=-]{0,100};base64,)?([A-Za-z0-9+/_\r\n-]{12,}+={0,2})\s*")
 _UNSEEN = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\u00ad]")
 _ENCODED = 2
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -119,7 +119,7 @@ class Texts:
     def _text(self, text: str, key: str, encoded: int = 0) -> Iterator[str]:
         if len(text) > 12 and encoded < _ENCODED and (held := _WHOLE_BASE64.fullmatch(text)):
             raw = _unbase64("".join(held[1].split()), noise=True)
-            if raw is not None and (is_image(raw) or len(text) > 200):
+            if raw is not None and (is_image(raw) or (len(text) > 200 and _is_noise(text))):
                 yield from self._bytes(raw, "", encoded + 1)
                 return
         if key and "://" in text and _LINK_KEY.search(key) and (link := _LINK.fullmatch(text)):
@@ -170,6 +170,15 @@ class Texts:
             text = match[0].decode("ascii")
             if sum(char.isalnum() or char == " " for char in text) > 0.85 * len(text):
                 yield from self._text(text, "", _ENCODED)
+
+
+def _is_noise(text: str) -> bool:
+    """Whether a long text in base64's letters is base64. Words run together have few digits or few capitals;
+    what they say must not pass as bytes.
+    """
+    start = text[-4000:]
+    few = len(start) // 16
+    return min(sum(map(test, start)) for test in (str.isdigit, str.isupper, str.islower)) > few
 
 
 def is_image(raw: bytes) -> bool:

@@ -183,9 +183,11 @@ async def test_what_a_harmless_request_may_do_shows_that_these_doors_open(task: 
         {"inputs": {"text": "hello"}, "params": {"cc": MAIL.encode()}},
         {"inputs": {"text": "hello"}, "query": f"write to {MAIL}"},
         {"inputs": {"text": "hello"}, "id": MAIL},
+        {"inputs": {"text": "so it goes " * 2_000 + MAIL}},
+        {"inputs": {"text": "so it goes " * 20_000}},
         {"inputs": {"text": MAIL}, "privacy": "high"},
     ],
-    ids=["value", "key", "param", "query", "id", "declared"],
+    ids=["value", "key", "param", "query", "id", "long", "too long", "declared"],
 )
 async def test_what_is_sensitive_goes_out_by_no_attempt(
     task: str, answer: Answer, fields: dict[str, Any]

@@ -129,6 +129,13 @@ def test_too_slow_a_detector_keeps_the_payload(monkeypatch: pytest.MonkeyPatch) 
     assert kinds("hello") == ("too_slow",)
 
 
+@pytest.mark.parametrize("gap", [" ", "_", "-", "", "\n"])
+def test_words_run_together_do_not_pass_as_base64(gap: str) -> None:
+    words = ["please", "tell", "Siobhan", "Breitenbach", "that", "her", "Rent", "is", "DUE"]
+    assert ALL.examine({"text": gap.join(words * 10)}).level == "high"
+    assert kinds("x" * (MAX_CHARS + 2)) == kinds("so it goes " * MAX_CHARS) == ("too_long",)
+
+
 def test_reasons_and_findings_never_quote() -> None:
     assert MAIL not in repr(ALL.examine(MAIL))
     assert MAIL not in repr(ALL.findings(MAIL))
