@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from workers.models.maps import EPSILON, Curve, Map, Temperature, logit
+from workers.models.maps import DECIMALS, EPSILON, Curve, Map, Temperature, logit
 
 Floats = NDArray[np.float64]
 BINS = 15
@@ -143,7 +143,8 @@ def fit_isotonic(confidences: ArrayLike, outcomes: ArrayLike) -> Curve:
             blocks.append(_Block(other.begin, last.end, other.rows + last.rows, other.right + last.right))
     points = {0.0: 0.0}
     for block in blocks:
-        points[block.begin] = points[block.end] = block.share
+        # Knots nearer to each other than this would make a slope that overflows.
+        points[round(block.begin, DECIMALS)] = points[round(block.end, DECIMALS)] = block.share
     return Curve(tuple(points), tuple(points.values()))
 
 

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 EPSILON = 1e-9
+DECIMALS = 9
+"""Of a curve's knots."""
 LONGEST = 4
 """So many maps are applied one after the other; a longer chain becomes one curve."""
 _KNOTS = 513
@@ -45,8 +47,9 @@ class Temperature:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A line through points: `x` rises strictly, `y` never falls; flat before the first and after the last.
+    """A line through points, flat before the first and after the last.
 
+    `x` rises by EPSILON at least, `y` never falls.
     Both have one length of at least 1.
     """
 
@@ -142,5 +145,5 @@ def _check(x: tuple[float, ...], y: tuple[float, ...]) -> None:
         raise ValueError(f"an isotonic map has {len(x)} x and {len(y)} y; give as many of both, at least one")
     if not all(0 <= value <= 1 for value in (*x, *y)):
         raise ValueError("an isotonic map leaves [0, 1]")
-    if any(a >= b for a, b in pairwise(x)) or any(a > b for a, b in pairwise(y)):
+    if any(b - a < EPSILON / 2 for a, b in pairwise(x)) or any(a > b for a, b in pairwise(y)):
         raise ValueError("an isotonic map must have rising x and y that never falls")

@@ -20,7 +20,7 @@ from workers.models.maps import LONGEST, Calibrator, Curve, Temperature
 
 RATIOS = st.floats(0, 1)
 ROWS = st.lists(st.tuples(RATIOS, st.one_of(st.sampled_from([0.0, 1.0]), RATIOS)), min_size=1, max_size=120)
-KNOTS = st.lists(RATIOS, min_size=1, max_size=12, unique=True).map(sorted)
+KNOTS = st.lists(RATIOS.map(lambda x: round(x, 9)), min_size=1, max_size=12, unique=True).map(sorted)
 
 
 @st.composite
@@ -146,6 +146,12 @@ def test_a_score_is_a_weight_of_both_outcomes() -> None:
     scored = loss(sure, [0.25] * 3)
     assert scored == pytest.approx(0.25 * loss(sure, [1.0] * 3) + 0.75 * loss(sure, [0.0] * 3))
     assert coverage_at([0.95, 0.95], [1.0, 0.5], 0.9) == (1.0, 0.75)
+
+
+def test_confidences_that_hardly_differ_make_no_infinite_slope() -> None:
+    tiny = [5e-324, 2.2250738585e-313, 1e-12] * 30
+    assert np.isfinite(fit_isotonic(tiny, [0.0, 0.0, 1.0] * 30).apply([0.0, 1e-320, 0.5])).all()
+    assert np.isfinite(choose(tiny, [0.0, 0.0, 1.0] * 30, 0.9).after).all()
 
 
 def test_ece_by_hand() -> None:
