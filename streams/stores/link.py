@@ -93,6 +93,9 @@ class RedisLink:
         """Whether the last call found nobody. True costs nothing to find out."""
         return self._away
 
+    def _is_asking(self) -> bool:
+        return self._asking is not None and not self._asking.done()
+
     async def run(self, script: Script, keys: Sequence[Value], args: Sequence[Value]) -> Any:
         """Run `script`; one round trip where the server knows it.
 
@@ -142,13 +145,14 @@ class RedisLink:
             return await self._redis.eval(script.text, len(keys), *keys, *args)
 
     async def _answer(self, ask: Callable[[], Awaitable[Any]]) -> Any:
-        if self._asking is not None and not self._asking.done():
+        if self._is_asking():
             self._note_away("no answer in time")
             raise StoreUnavailable(f"Redis is away (it gave no answer within {self.timeout_s} s lately)")
         try:
             return await self._in_time(ask)
         except StoreUnavailable as error:
-            if _hung(error.__cause__):
+            # Of several calls that timed out together the first one sees to it.
+            if _hung(error.__cause__) and not self._is_asking() and self._holders > 0:
                 self._asking = asyncio.create_task(self._ask_on(), name=f"redis {self.address}")
             raise
 

@@ -94,8 +94,10 @@ async def test_closing_ends_the_asking(redis_server: RedisServer) -> None:
     link = RedisLink(redis_server.url, timeout_s=0.05)
     redis_server.pause()
     try:
-        with pytest.raises(StoreUnavailable):
-            await link.call("PING")
+        calls = [link.call("PING") for _ in range(5)]
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(each) for each in found] == [StoreUnavailable] * 5
+        assert len([task for task in asyncio.all_tasks() if task.get_name().startswith("redis ")]) == 1
         await link.close()
         assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("redis ")]
     finally:
