@@ -20,13 +20,14 @@ from schemas.cards import Card, Heartbeat, Live, Offer
 from schemas.messages import Claim, Failure, Partial, Request, Result, Subtask
 from schemas.rules import Rules
 from schemas.topics import parse_capability_topic
-from streams.aggregator import Limits
+from streams.aggregator import Errands, Limits
+from streams.cache import MemoryCache
 from streams.delivery import Batch, Cleared, Outgoing
 from streams.delivery.dead_letters import dead_letter
 from streams.registry import Registry
 from streams.router import Planner, Router
 from streams.stores import MemorySeenStore
-from tests.helpers.aggregation import T0, Host, World
+from tests.helpers.aggregation import Host, World
 from tests.helpers.routing import RequestLane, RequestRecord, ruled
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -66,25 +67,27 @@ class Edge:
     ) -> None:
         self.rules: Rules = ruled(tasks, privacy=privacy, **more)
         self.world = World()
-        self.host = Host(self.world, Limits())
+        cache = MemoryCache(lambda: self.world.clock.time / 1000)
+        self.host = Host(self.world, Limits(), errands=Errands(self.world.clock, cache, None, keep_s=300))
         registry = Registry()
         cards = [
             Card(capability=c, side=s, version="1", model="m", max_cost=0.0)
             for s, c in self.rules.capabilities
         ]
         offers = tuple(Offer(card=card, live=Live()) for card in cards)
-        registry.observe(Heartbeat(worker="w", offers=offers), T0)
-        self.router = Router(
-            Planner(self.rules),
-            registry,
-            self.world.clock,
-            seen=MemorySeenStore(lambda: self.world.clock.time),
-        )
+        self._beat = Heartbeat(worker="w", offers=offers)
+        self._registry = registry
+        planner, clock = Planner(self.rules), self.world.clock
+        seen = MemorySeenStore(lambda: clock.time)
+        self.router = Router(planner, registry, clock, seen=seen, cache=cache)
         self.cloud: list[bytes] = []
         self._read = 0
         self._offset = 0
 
     async def send(self, record: RequestRecord) -> list[tuple[str, Subtask]]:
+        """Have the router read `record` now."""
+        record.timestamp = self.world.clock.time
+        self._registry.observe(self._beat, self.world.clock.time)
         lane = RequestLane()
         await self.router.handle(Batch(lane, [record]))  # type: ignore[arg-type]
         return [found for output in lane.outputs for found in self._written(output)]
@@ -92,7 +95,7 @@ class Edge:
     async def ask(self, answer: Answer | None = None, **fields: Any) -> list[Result]:
         """Send a request, let `answer` work until nothing is left to do, and let the deadline pass."""
         self._offset += 1
-        record = RequestRecord(codec.encode(Request(**fields)), self._offset, timestamp=T0)
+        record = RequestRecord(codec.encode(Request(**fields)), self._offset)
         await self.work(await self.send(record), answer or confident)
         return self.world.answers()
 
@@ -243,7 +246,7 @@ async def test_requests_sent_again_are_judged_again() -> None:
 
 async def test_a_record_read_twice_is_judged_twice() -> None:
     edge = Edge()
-    record = RequestRecord(codec.encode(Request(task="away", inputs={"text": MAIL})), 3, timestamp=T0)
+    record = RequestRecord(codec.encode(Request(task="away", inputs={"text": MAIL})), 3)
     for _ in range(3):
         await edge.work(await edge.send(record), confident)
     edge.router.adopt(Planner(edge.rules))
@@ -256,11 +259,31 @@ async def test_a_dead_letter_that_is_sent_again_is_examined_as_any_request() -> 
     request = Request(id="d", task="away", inputs={"text": f"write to {MAIL}"})
     failure = Failure(code="malformed", message="it was not read")
     for fmt in ("json", "msgpack"):
-        origin = RequestRecord(codec.encode(request, fmt), 3, timestamp=T0)  # type: ignore[arg-type]
+        origin = RequestRecord(codec.encode(request, fmt), 3)  # type: ignore[arg-type]
         letter = dead_letter(origin, failure, group="edgeway-router", attempt=3)  # type: ignore[arg-type]
-        again = RequestRecord(letter.value, 9, timestamp=T0, headers=letter.headers)
+        again = RequestRecord(letter.value, 9, headers=letter.headers)
         await edge.work(await edge.send(again), confident)
     assert edge.cloud == []
+
+
+async def test_kept_answers_open_no_door() -> None:
+    tasks = {name: {**TASKS[name], "cache": True} for name in ("away", "intent")}
+    edge = Edge(MASKING, tasks)
+    for task in tasks:
+        for number in range(3):
+            await edge.ask(weak, id=f"{task}-{number}", task=task, inputs={"text": "hello"})
+    assert any(result.cached for result in edge.world.answers())
+    sent = len(edge.cloud)
+    assert sent
+    for number, fields in enumerate(
+        (
+            {"privacy": "high", "inputs": {"text": "hello"}},
+            {"inputs": {"text": f"so {MAIL}", "ip": "203.0.113.77"}},
+        )
+    ):
+        for task in (*tasks, *tasks):
+            await edge.ask(weak, id=f"{task}-high-{number}", task=task, **fields)
+    assert len(edge.cloud) == sent
 
 
 async def test_claim_checked_inputs_do_not_pass_unseen() -> None:
@@ -274,9 +297,7 @@ async def test_a_plan_that_was_read_back_from_the_log_is_examined_again() -> Non
     """A crash between the router and the cloud: the successor goes by the plan alone."""
     edge = Edge()
     pending = await edge.send(
-        RequestRecord(
-            codec.encode(Request(id="r", task="report", query="q", inputs={"text": "x"})), 1, timestamp=T0
-        )
+        RequestRecord(codec.encode(Request(id="r", task="report", query="q", inputs={"text": "x"})), 1)
     )
     await edge.host.settled()
     await edge.host.crash()
