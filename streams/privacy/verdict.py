@@ -1,4 +1,4 @@
-"""What a request may do, as far as privacy goes. For now the declared level alone; detectors join it here."""
+"""What a request may do, as far as privacy goes: a judge's verdict, never below the declared level."""
 
 from __future__ import annotations
 
