@@ -32,6 +32,7 @@ class Caller:
         self._budget = RedisBudget(RedisLink(url), RULE, OWN)
         self._unsettled: deque[Paid] = deque()
         self._jobs = 0
+        self._lanes = LANES  # still at work
         self._stop = offset.with_name(STOP)
         self._harness = harness
         self.stopping = False
@@ -54,6 +55,7 @@ class Caller:
             except StoreUnavailable:
                 await asyncio.sleep(0.05)
         writer.close()
+        self._lanes -= 1
 
     async def _job(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._jobs += 1
@@ -102,7 +104,7 @@ class Caller:
             self._unsettled.extend(paid)
 
     async def _settle_on(self) -> None:
-        while not self.stopping or self._unsettled:
+        while self._lanes or self._unsettled:
             await asyncio.sleep(0.2)
             os.kill(
                 self._harness, 0
