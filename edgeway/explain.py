@@ -62,7 +62,7 @@ def _decided(decision: Decision, tense: Tense) -> str:
 def _finished(text: str, decision: Decision, tense: Tense) -> str:
     if decision.reserved:
         # Added last, as the answer is more to the point than its price.
-        text += f"; {decision.reserved:g} {tense.set_aside} to pay for it"
+        text += f"; it {tense.may_cost} {decision.reserved:g} at most"
     if decision.note:
         text += f" ({decision.note})"
     return text + "."

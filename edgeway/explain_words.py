@@ -83,11 +83,11 @@ class Tense(NamedTuple):
     scores: str
     closed: str
     asked: str
-    set_aside: str
+    may_cost: str
 
 
-DONE = Tense("went to", "could run", "scored", "was closed", "is asked too", "were set aside")
-PLANNED = Tense("goes to", "can run", "scores", "is closed", "is asked too", "would be set aside")
+DONE = Tense("went to", "could run", "scored", "was closed", "is asked too", "was to cost")
+PLANNED = Tense("goes to", "can run", "scores", "is closed", "is asked too", "would cost")
 
 
 def words(name: str) -> str:

@@ -100,7 +100,8 @@ class Decision(Part, frozen=True, kw_only=True):
     `rule` names what decided (a constraint's name, `score`, `fixed_side`, `confidence_first`); `forbidden`
     maps a side to the names of the constraints that closed it; `scores` and `factors` are by side, empty
     where no score was needed. `capability` is the one chosen where the step allows several; `expected` is
-    the predicted chance that the local answer will be accepted; `reserved` was set aside of the budget.
+    the predicted chance that the local answer will be accepted; `reserved` is the most that the step may
+    cost, set aside where there is a budget.
     """
 
     step: str

@@ -75,7 +75,11 @@ def _task(text: RulesText, name: str, entry: dict[str, Any], path: Path) -> Task
     if template:
         whole = msgspec.convert(template, TaskRule)
         steps: Any = template["steps"]
-        changes = {"phrases": task.phrases or whole.phrases, "merge": task.merge or whole.merge}
+        changes: dict[str, Any] = {
+            "phrases": task.phrases or whole.phrases,
+            "merge": task.merge or whole.merge,
+            "ignore": task.ignore if "ignore" in entry else whole.ignore,
+        }
         task = msgspec.structs.replace(task, **changes, steps=_limited(task, whole.steps))
     elif task.steps:
         steps = entry["steps"]

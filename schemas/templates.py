@@ -28,6 +28,8 @@ TEMPLATES: dict[str, dict[str, Any]] = {
             {"name": "chart", "capability": "finance/chart", "side": "cloud", "weight": 0.2},
         ],
         "merge": {"strategy": "weighted_fusion"},
+        # A report on a firm names it and its dates; with these every one would stay at the edge.
+        "ignore": ["date", "organization"],
     },
     "traffic_forecast": {
         "phrases": ["实时路况预测", "live traffic"],

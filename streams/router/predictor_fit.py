@@ -17,7 +17,7 @@ BUCKETS = 2**14
 SKETCH_BUCKETS = 2**11
 SKETCH_BYTES = 250_000
 FOLDS = 3
-_STEPS, _SKETCH_STEPS = 200, 100
+_STEPS = 200
 _STEP = 2.0
 _SLOPE_DECAY = 1e-2
 Floats = NDArray[np.float32]
@@ -30,7 +30,7 @@ def fit_predictor(
     labels: Sequence[str] | None = None,
     *,
     field: str = "text",
-    decay: float = 1e-4,
+    decay: float = 3e-4,
     sketch_decay: float = 1e-5,
 ) -> TextPredictor:
     """The predictor of `accepted` (1 where the local answer reached the threshold, else 0) by text.
@@ -110,7 +110,7 @@ def _softmax_fit(x: Floats, classes: Ints, count: int, decay: float) -> tuple[Fl
         found: Floats = ones.T @ error / np.float32(len(x)) + np.float32(decay) * at
         return found
 
-    done = _descend(np.zeros((x.shape[1] + 1, count), np.float32), slopes, _SKETCH_STEPS)
+    done = _descend(np.zeros((x.shape[1] + 1, count), np.float32), slopes, _STEPS)
     return done[:-1].astype(np.float32), done[-1].astype(np.float32)
 
 

@@ -65,7 +65,7 @@ def test_nowhere_and_money_and_notes() -> None:
     assert one(Decision(step="s", side=None, rule="no_placement")) == "Step s could run nowhere."
     line = one(Decision(step="s", side="cloud", rule="fixed_side", reserved=0.25, note="tenant pays"))
     assert line == (
-        "Step s went to the cloud: the rules name this side; 0.25 were set aside to pay for it (tenant pays)."
+        "Step s went to the cloud: the rules name this side; it was to cost 0.25 at most (tenant pays)."
     )
 
 
@@ -222,7 +222,7 @@ def test_what_is_planned_is_told_in_the_present() -> None:
     (line,) = planned([decision])
     assert line == (
         "Step s goes to the edge: it scores 0.60 against 0.40 for the cloud; below a confidence of 0.90 the "
-        "other side is asked too; the cloud is closed: the budget has not enough left for it; 0.5 would be "
-        "set aside to pay for it (x)."
+        "other side is asked too; the cloud is closed: the budget has not enough left for it; it would "
+        "cost 0.5 at most (x)."
     )
     assert planned([Decision(step="s", rule="budget")]) == ["Step s can run nowhere."]

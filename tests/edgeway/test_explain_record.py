@@ -193,7 +193,7 @@ def test_the_text_shows_the_tree_the_factors_and_what_fired() -> None:
     assert any(
         line.startswith("          └─ c: c at the edge, after a and b; then c in the cloud") for line in lines
     )
-    assert "Step b goes to the cloud: the rules name this side; 0.5 would be set aside to pay for it." in text
+    assert "Step b goes to the cloud: the rules name this side; it would cost 0.5 at most." in text
     assert "    latency  local 0.10 x 0.40 = 0.040 assumed; cloud 0.80 x 0.40 = 0.320 assumed" in lines
     assert "    score    local 0.610; cloud 0.440" in lines
     private = "\n".join(text_of(explained({"task": "intent", "privacy": "high"})))

@@ -438,7 +438,8 @@ class TestDetectorsOfATask:
         rules = parse_rules(raw)
         found = rules.tasks["t"].examination(rules.privacy)
         assert (found.detectors, found.mask, found.ignore) == (("formats",), ("email",), ("date",))
-        assert rules.tasks["financial_report"].examination(rules.privacy) is rules.privacy
+        assert rules.tasks["traffic_forecast"].examination(rules.privacy) is rules.privacy
+        assert rules.tasks["financial_report"].ignore == ("date", "organization")
 
     @pytest.mark.parametrize(
         ("entry", "path"),

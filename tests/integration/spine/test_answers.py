@@ -143,7 +143,9 @@ async def test_a_financial_report_is_split_and_fused(
     assert output["growth"]
     assert {row["currency"] for row in output["chart"]["data"]["values"]} == {currency}
     assert set(body["timings"]) == set(body["models"]) == set(body["sides"])
-    assert explained(answer).count("the rules name this side") == 4
+    # With `max_local_tokens` the edge's own steps may leave it too, and their sides are scored.
+    assert explained(answer).count("the rules name this side") == 2
+    assert explained(answer).count("it scored") == 2
 
 
 TRAFFIC = [
