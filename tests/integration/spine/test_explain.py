@@ -95,8 +95,10 @@ async def test_what_the_topics_hold_can_be_tried_under_other_rules(
     assert report["total"]["moved"] == 0
     assert report["registry"] == "live"
     assert stat.S_IMODE(saved.stat().st_mode) == 0o600
-    lines = {line["request"].get("id"): line for line in map(json.loads, saved.read_text().splitlines())}
-    assert report["records"]["read"] == len(lines)
+    recorded = [json.loads(line) for line in saved.read_text().splitlines()]
+    assert report["records"]["read"] == len(recorded)
+    # Other tests of this broker ask without an id.
+    lines = {line["request"].get("id"): line for line in recorded}
     for answer in answers:
         line = lines[answer.body["id"]]
         assert "output" not in line["result"]
