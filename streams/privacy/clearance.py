@@ -18,11 +18,21 @@ class Clearance:
     sha256."""
 
     __slots__ = ("digest",)
+    digest: bytes
 
     def __init__(self, digest: bytes, *, seal: object = None) -> None:
         if seal is not _SEAL:
             raise TypeError("a Clearance is made by streams.privacy.clearance.clear alone")
-        self.digest = digest
+        object.__setattr__(self, "digest", digest)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Clearance is for the payload that was examined, and for no other")
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError("a Clearance has no other makers")
+
+    def __reduce__(self) -> str:
+        raise TypeError("a Clearance does not travel; it is made where the payload is examined")
 
     def covers(self, value: bytes) -> bool:
         """Whether `value` is the payload that was examined."""
