@@ -102,8 +102,8 @@ def test_the_predictor_of_the_rules_knows_what_the_local_model_will_refuse():
     sent = expected < 0.5
     assert 0.05 < sent.mean() < 0.25
     # Without knowing anything 18 in 100 of those sent would have been refused.
-    assert refused[sent].mean() > 0.5
-    assert sent[refused].mean() > 0.25
+    assert refused[sent].mean() > 0.6
+    assert sent[refused].mean() > 0.45
 
 
 def test_labels_are_the_sorted_intents_of_the_training_file():

@@ -19,7 +19,7 @@ SURE_INTENT = "country_support"
 """The edge's model is sure of this one (0.999)."""
 UNSURE = "The app won't let me top up my account"
 UNSURE_INTENT = "top_up_failed"
-"""The edge's model is not (0.53), which the predictor does not foresee (0.82); the cloud's is right."""
+"""The edge's model is not (0.53), which the predictor does not foresee (0.56); the cloud's is right."""
 
 
 def images() -> list[list[float]]:
