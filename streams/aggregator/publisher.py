@@ -75,13 +75,14 @@ class Publisher:
             max_batch=step.max_batch,
             max_cost=attempt.max_cost,
             traceparent=request.traceparent,
-            tracestate=request.tracestate,
+            # What a caller's tracer writes there has not been examined.
+            tracestate=None if attempt.side == "cloud" else request.tracestate,
         )
         try:
             topic = capability_topic(attempt.side, attempt.capability)
             value = encode(subtask)
             found = headers.build(
-                "subtask", subtask.id, self._source, "msgpack", request.traceparent, request.tracestate
+                "subtask", subtask.id, self._source, "msgpack", subtask.traceparent, subtask.tracestate
             )
             record = Outgoing(topic, subtask.id.encode(), value, found)
             return record if attempt.side == "local" else Cleared(clear(load.verdict, value), record)

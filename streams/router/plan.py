@@ -151,7 +151,8 @@ def _sent(laid: Laid, ask: Ask, scope: str, veil: Veil | None) -> Sent:
         max_batch=laid.max_batch,
         max_cost=attempt.max_cost,
         traceparent=info.traceparent,
-        tracestate=info.tracestate,
+        # What a caller's tracer writes there has not been examined.
+        tracestate=None if attempt.side == "cloud" else info.tracestate,
     )
     return Sent(attempt.side, subtask, laid.verdict if veiled else info.privacy)
 
