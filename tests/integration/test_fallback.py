@@ -17,12 +17,12 @@ from tests.helpers.roles import Role, edgeway
 
 pytestmark = pytest.mark.integration
 
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+URL = "https://example.com/cat.png"
 APP = """
 from workers.backends.function import capability
 
 @capability("local/image_captioning", calibrated=True)
-def caption(image: str, sure: float = 0.3):
+def caption(image_url: str, sure: float = 0.3):
     return {"caption": "something"}, sure
 """
 
@@ -61,7 +61,7 @@ def roles(own_kafka: Kafka, rules: Path, tmp_path: Path) -> Iterator[list[Role]]
 async def test_the_original_entry_end_to_end(
     own_kafka: Kafka, roles: list[Role], server: Endpoint, rules: Path
 ) -> None:
-    image = {"task": "image_captioning", "image": PNG}
+    image = {"task": "image_captioning", "image_url": URL}
     async with Caller(own_kafka.bootstrap) as caller:
         answer = await caller.ask(image | {"sure": 0.9})
         assert answer.body["output"] == {"caption": "something"}
@@ -72,7 +72,7 @@ async def test_the_original_entry_end_to_end(
         assert answer.body["sides"] == {"image_captioning": "cloud"}
         (call,) = server.calls
         assert call.path == "/vision/caption?key=word"
-        assert json.loads(call.body) == {"image": PNG, "params": {"length": 40}}
+        assert json.loads(call.body) == {"image_url": URL, "params": {"length": 40}}
         assert call.headers["idempotency-key"].endswith("/image_captioning/cloud/1")
 
         answer = await caller.ask(image | {"privacy": "high"})
