@@ -66,7 +66,7 @@ def _is_line(first: bytes) -> bool:
 def _parses(raw: bytes) -> bool:
     try:
         msgspec.json.decode(raw, type=msgspec.Raw)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False
     return True
 

@@ -124,7 +124,7 @@ def sample_of(line: bytes, answerer: Answerer) -> Sample | None:
         return None
     try:
         said: Any = msgspec.json.decode(line)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         raise ValueError("it is no JSON") from None
     if not isinstance(said, dict):
         raise ValueError("it is no JSON object")

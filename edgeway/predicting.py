@@ -35,7 +35,7 @@ def examples_of(raw: bytes, field: str, threshold: float) -> Iterator[Example | 
             continue
         try:
             yield _example(msgspec.json.decode(line), field, threshold)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             yield BadLine(number, "it is no JSON")
         except ValueError as error:
             yield BadLine(number, str(error))

@@ -89,7 +89,7 @@ def parse_recorded(number: int, raw: bytes) -> Recorded | BadLine:
             _message(line.feedback, Feedback),
             line.attempts,
         )
-    except (SchemaError, msgspec.DecodeError) as error:
+    except (SchemaError, msgspec.DecodeError, RecursionError) as error:
         return BadLine(number, _words(error))
 
 
@@ -150,7 +150,7 @@ def _is_record(raw: bytes) -> bool:
     """Whether a line is a record and no bare request that happens to have an input named `request`."""
     try:
         head = _HEAD.decode(raw)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False
     asked = head.get("request")
     return asked is not None and _KEYS.issuperset(head) and bytes(asked).lstrip().startswith(b"{")
@@ -164,5 +164,7 @@ def _message(raw: msgspec.Raw, kind: Any) -> Any:
 def _words(error: Exception) -> str:
     if isinstance(error, SchemaError):
         return str(error)
+    if isinstance(error, RecursionError):
+        return "no line of recorded traffic: nested too deep"
     # The decoder quotes what it did not expect, and that may be private.
     return f"no line of recorded traffic: {str(error).split(chr(39))[0][:120]}"

@@ -63,8 +63,9 @@ def request_of(ask: Ask) -> Request:
     if ask.inputs is not None:
         try:
             said = json.loads(ask.inputs)
-        except ValueError as exc:
-            raise ValueError(f"--inputs is no JSON: {exc}") from exc
+        except (ValueError, RecursionError) as exc:
+            why = "nested too deep" if isinstance(exc, RecursionError) else exc
+            raise ValueError(f"--inputs is no JSON: {why}") from exc
         if not isinstance(said, dict):
             raise ValueError('--inputs is no JSON object; give for example \'{"text": "where is my card"}\'')
         inputs |= said
@@ -126,5 +127,5 @@ def _is_utf8(text: str) -> bool:
 def _value(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

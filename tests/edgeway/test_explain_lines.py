@@ -106,3 +106,9 @@ def test_lines_are_given_as_they_come() -> None:
     next(found)
     next(found)
     assert len(given) <= 3
+
+
+@pytest.mark.parametrize("deep", ['{"a":' * 3000 + "1" + "}" * 3000, "[" * 3000 + "]" * 3000])
+def test_a_line_nested_too_deep_leaves_the_others(deep: str) -> None:
+    assert [piece.raw for piece in of(deep + '\n{"b": 2}\n')] == [deep.encode(), b'{"b": 2}']
+    assert [piece.raw for piece in of('{"b": 2}\n' + deep)] == [b'{"b": 2}', deep.encode()]

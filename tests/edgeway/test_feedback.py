@@ -133,6 +133,7 @@ def test_a_line_of_samples() -> None:
     [
         (b"{", "no JSON"),
         (b"[]", "no JSON object"),
+        (b"[" * 3000 + b"]" * 3000, "no JSON"),
         (line(right=True), "no number confidence"),
         (line(confidence=0.5), "no number score"),
         (line(confidence=1.5, right=True), "outside"),

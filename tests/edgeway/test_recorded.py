@@ -75,6 +75,13 @@ def test_what_is_no_record_has_a_reason(said: Any) -> None:
     assert isinstance(parse_recorded(3, b"{no json"), BadLine)
 
 
+@pytest.mark.parametrize("line", [b"%s", b'{"a": %s}', b'{"request": {"task": "t"}, "result": %s}'])
+def test_a_line_nested_too_deep_is_no_record(line: bytes) -> None:
+    found = parse_recorded(3, line % (b"[" * 3000 + b"]" * 3000))
+    assert isinstance(found, BadLine)
+    assert "deep" in found.reason
+
+
 def test_a_reason_does_not_quote_the_line() -> None:
     line = {"request": {"task": "t"}, "attempts": [{"step": "s", "side": "Ludmila"}], "at": 1}
     found = parse_recorded(1, json.dumps(line).encode())

@@ -53,6 +53,7 @@ def test_flags_make_a_request() -> None:
         (Ask(), "--task NAME"),
         (Ask(task="t", inputs="{"), "--inputs is no JSON"),
         (Ask(task="t", inputs="[1]"), "no JSON object"),
+        (Ask(task="t", inputs="[" * 3000 + "]" * 3000), "nested too deep"),
         (Ask(task="t", pairs=["alone"]), "no NAME=VALUE"),
         (Ask(task="t", fields={"id": "x" * 200}), "--id has 200 bytes; give 1 to 128"),
         (Ask(task="t", fields={"deadline_ms": 0}), "--deadline-ms 0: give 1 to 600000"),
@@ -67,6 +68,10 @@ def test_flags_make_a_request() -> None:
 def test_flags_that_make_none(ask: Ask, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         request_of(ask)
+
+
+def test_a_pair_that_cannot_be_read_as_json_is_text() -> None:
+    assert request_of(Ask(task="t", pairs=["a=" + "[" * 3000])).inputs == {"a": "[" * 3000}
 
 
 @pytest.mark.parametrize(

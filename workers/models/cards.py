@@ -42,8 +42,9 @@ def read_card(place: str | Path) -> dict[str, Any]:
         card = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise LoadError(f"card {path} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise LoadError(f"card {path} is no JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        why = "nested too deep" if isinstance(error, RecursionError) else error
+        raise LoadError(f"card {path} is no JSON: {why}") from error
     if not isinstance(card, dict):
         raise LoadError(f"card {path} is no JSON object; give the card.json of a model folder")
     return card

@@ -103,6 +103,13 @@ def test_a_predictor_is_trained_from_a_file(tmp_path: Path, capsys: pytest.Captu
     assert (load_predictor(tmp_path / "p.npz").expected({"text": "where is my card"}) or 0) > 0.5
 
 
+def test_an_example_nested_too_deep_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "told.jsonl"
+    source.write_text("[" * 3000 + "]" * 3000 + "\n")
+    assert main(["models", "predictor", "--from", str(source), "--out", "p.npz"]) == 2
+    assert "line 1: it is no JSON" in capsys.readouterr().err
+
+
 def test_a_predictor_of_one_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = lines(tmp_path / "told.jsonl", [{"text": "a", "accepted": True}] * 80)
     assert main(["models", "predictor", "--from", source, "--out", "p.npz"]) == 2
@@ -115,6 +122,7 @@ def test_a_predictor_of_one_kind_is_refused(tmp_path: Path, capsys: pytest.Captu
         ([], "which answer?"),
         (["--id", "a"], "right, wrong, or a score"),
         (["--id", "a", "--score", "2"], "Feedback"),
+        (["--id", "a", "--score", "2", "--label", "[" * 3000], "Feedback"),
         (["--id", "a", "--score", "nan"], "JSON"),
         (["--id", "a", "--right", "--file", "x"], "leave out --id, --right"),
         (["--file", "absent.jsonl"], "cannot be read"),

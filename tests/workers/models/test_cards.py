@@ -122,6 +122,9 @@ def test_what_is_no_card_is_named(tmp_path: Path) -> None:
     (tmp_path / "card.json").write_text("{")
     with pytest.raises(LoadError, match="is no JSON"):
         read_card(tmp_path)
+    (tmp_path / "card.json").write_text("[" * 3000 + "]" * 3000)
+    with pytest.raises(LoadError, match="nested too deep"):
+        read_card(tmp_path)
 
 
 def test_a_card_that_cannot_be_written_stays(folder: Path) -> None:
