@@ -148,10 +148,13 @@ def shown(planned: Planned, admitted: Admitted, setting: Setting, number: int) -
     """`planned` as a record."""
     plan, request = planned.plan, admitted.request
     info = plan.request
+    error = None if plan.answer is None else plan.answer.error
+    # A name that the rules do not know is payload: a person's, where a producer mixed up its fields.
+    unknown = error is not None and error.code == "unknown_task"
     return Explained(
         id=admitted.id,
         line=number,
-        task=info.task or request.task,
+        task=None if unknown else info.task or request.task,
         tenant=request.tenant,
         cloud_allowed=info.privacy.cloud_allowed,
         privacy=_verdict(info.privacy),
@@ -164,7 +167,7 @@ def shown(planned: Planned, admitted: Admitted, setting: Setting, number: int) -
         deadline_ms=info.deadline - info.accepted,
         cost_bound=bound_of(plan),
         reservations=tuple(ShownReservation(each.subtask, each.cost) for each in planned.reservations),
-        error=None if plan.answer is None else plan.answer.error,
+        error=error,
     )
 
 

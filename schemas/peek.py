@@ -65,6 +65,7 @@ def _json_id(raw: bytes) -> str | None:
     depth = 0
     before = b""
     awaited = False
+    end = 0
     for match in islice(_JSON_PIECE.finditer(raw), _MAX_TOKENS):
         piece = match.group()
         if piece in b"{[":
@@ -73,10 +74,11 @@ def _json_id(raw: bytes) -> str | None:
             depth -= 1
         elif piece == b":":
             awaited = depth == 1 and before == b'"id"'
-            before = piece
+            before, end = piece, match.end()
             continue
         elif awaited:
-            return _text(piece)
+            # What follows an id that is a number is the next key: no id, and the same in every such record.
+            return None if raw[end : match.start()].strip() else _text(piece)
         before, awaited = piece, False
     return None
 

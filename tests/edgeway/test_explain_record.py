@@ -104,6 +104,14 @@ def test_personal_data_keeps_a_request_at_the_edge_and_is_not_shown() -> None:
     assert not [word for word in SECRET.replace(",", "").split() if word in said]
 
 
+def test_a_task_that_the_rules_do_not_know_is_not_shown() -> None:
+    found = explained(b'{"task": "ludmila.petrova@example.com", "text": "x"}')
+    assert found.error is not None
+    assert (found.task, found.error.code) == (None, "unknown_task")
+    assert b"ludmila" not in msgspec.json.encode(found)
+    assert "ludmila" not in "".join(text_of(found))
+
+
 def test_a_request_that_may_be_masked_says_so_and_shows_nothing() -> None:
     said = {
         "privacy": {"detectors": ["formats"], "mask": ["email"]},
@@ -136,6 +144,7 @@ def test_an_empty_purse_closes_what_costs(purse: Any) -> None:
         (b'{"id": "b1", "task": ', "b1", "malformed"),
         (b"[1]", "line-3", "malformed"),
         (b"\xff\xfe", "line-3", "malformed"),
+        (b'{"id": 5, "task": "intent"}', "line-3", "malformed"),
         (b'{"id": "b2", "v": 9}', "b2", "unsupported_version"),
         (b'{"task": "intent", "max_cost": -1}', "line-3", "malformed"),
         (b'{"x": "' + b"y" * 2**20 + b'"}', "line-3", "too_large"),

@@ -52,6 +52,11 @@ class TestBody:
         assert peek_id(raw_of({"v": 9, "id": wrong}, fmt), []) is None
         assert peek_id(raw_of({"v": 9, "id": wrong}, fmt), HEADERS) == "from-header"
 
+    @pytest.mark.parametrize("wrong", [5, None, True, ["a"], {"a": "b"}])
+    def test_the_key_behind_a_wrong_id_is_none(self, fmt, wrong):
+        assert peek_id(raw_of({"id": wrong, "task": "t", "text": "x"}, fmt), []) is None
+        assert peek_id(raw_of({"id": wrong, "task": "t", "text": "x"}, fmt)[:-1], []) is None
+
     @given(data=st.data())
     @settings(max_examples=100, deadline=None)
     def test_never_raises_and_only_gives_valid_ids(self, fmt, data):
