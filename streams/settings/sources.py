@@ -129,7 +129,11 @@ def _line(text: str, key: str) -> int:
 
 
 def _shown(name: str, value: object) -> str:
-    return "" if name == "sasl_password" else f" = {value!r}"
+    if name == "sasl_password":
+        return ""
+    if name == "redis" and isinstance(value, str):
+        value = re.sub(r"//.*@|\?.*", lambda found: "//***@" if found[0][0] == "/" else "?***", value)
+    return f" = {value!r}"
 
 
 def _read_password(values: dict[str, Any], origins: Mapping[str, Given], problems: list[str]) -> None:

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from streams.stores.errors import StoreUnavailable
@@ -27,6 +27,7 @@ RETRY_AFTER_S = 1.0
 TELL_EVERY_S = 10.0
 MOST_CONNECTIONS = 32
 """Of one process; calls beyond wait for one, within their time."""
+_MOST_SAID = 200
 Value = str | bytes | int | float
 
 
@@ -57,7 +58,9 @@ class RedisLink:
     server is known to be away: every call fails at once, and a task of the link's own asks once in
     `retry_after_s` until it answers in time. So a server that hangs or is slow costs a caller one timeout. A
     refused connection costs next to nothing and is tried again by the next call. That the server is away is
-    logged at once and then once in TELL_EVERY_S, and that it is back. `clock` gives seconds.
+    logged at once and then once in TELL_EVERY_S, and that it is back. A server that answers by an error (it
+    is full, a replica, or a key holds something else) is not away: that is logged as often, with what it
+    said. `clock` gives seconds.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class RedisLink:
         self._clock = clock
         self._away = False
         self._told = -TELL_EVERY_S
+        self._told_refused = -TELL_EVERY_S
         self._asking: asyncio.Task[None] | None = None
         self._holders = 1
         # Another pool answers the call beyond its size by an error, as if nobody were there.
@@ -160,6 +164,10 @@ class RedisLink:
         try:
             async with asyncio.timeout(self.timeout_s):
                 answer = await ask()
+        except ResponseError as error:
+            self._note_back()
+            self._note_refused(error)
+            raise StoreUnavailable(f"Redis refuses the call ({type(error).__name__}: {error})") from error
         except (RedisError, OSError, TimeoutError) as error:
             self._note_away(type(error).__name__)
             what = str(error) or f"no answer within {self.timeout_s} s"
@@ -187,6 +195,18 @@ class RedisLink:
                 "is cached, and under a budget the cloud stays closed",
                 self.address,
                 why,
+            )
+
+    def _note_refused(self, error: ResponseError) -> None:
+        now = self._clock()
+        if now - self._told_refused >= TELL_EVERY_S:
+            self._told_refused = now
+            log.error(
+                "Redis at %s refuses calls (%s: %s): what it refuses counts as unknown, so repeated ids may "
+                "go unnoticed by the router, nothing be cached, and the cloud stay closed under a budget",
+                self.address,
+                type(error).__name__,
+                str(error)[:_MOST_SAID],
             )
 
     def _note_back(self) -> None:

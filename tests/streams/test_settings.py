@@ -83,6 +83,9 @@ def test_values_are_read(name: str, text: str, value: object) -> None:
         ("kafka", "kafka://"),
         ("kafka", "a:99999"),
         ("redis", "localhost:6379"),
+        ("redis", "redis://h:port/0"),
+        ("redis", "redis://h:99999/0"),
+        ("redis", "redis://[::1/0"),
         ("partitions", "0"),
         ("partitions", "six"),
         ("port", "70000"),
@@ -102,6 +105,17 @@ def test_a_wrong_value_names_flag_or_variable_value_and_mend(name: str, text: st
     (line,) = problems(env={f"EDGEWAY_{name.upper()}": text})
     assert line.startswith(f"EDGEWAY_{name.upper()} = {text!r}: ")
     assert len(line.split(": ", 1)[1]) > 8
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["redis://:se#cret@h:1/0", "redis://:se/cret@h:1/0", "http://u:secret@h", "redis://h?passwort=secret"],
+)
+def test_the_password_of_a_redis_that_cannot_be_used_is_not_shown(url: str) -> None:
+    (line,) = problems({"redis": url})
+    assert "cret" not in line
+    assert line.startswith("--redis = ")
+    assert "***" in line
 
 
 def test_a_wrong_value_in_the_file_names_its_line() -> None:

@@ -43,6 +43,20 @@ async def test_an_error_of_the_server_is_unavailable_too(link: RedisLink) -> Non
     assert await link.look()
 
 
+async def test_a_server_that_refuses_some_calls_is_not_away_and_does_not_fill_the_log(
+    link: RedisLink, caplog: pytest.LogCaptureFixture
+) -> None:
+    await link.call("CONFIG", "SET", "maxmemory", 1)
+    for _ in range(20):
+        with pytest.raises(StoreUnavailable, match="refuses the call"):
+            await link.call("SET", "text", "x")
+        assert not link.away
+        await link.call("GET", "text")
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert "refuses calls (OutOfMemoryError: " in told
+    assert "maxmemory" in told
+
+
 async def test_a_server_slower_than_the_timeout_costs_one_timeout_and_not_one_a_call(
     redis_server: RedisServer,
 ) -> None:
