@@ -150,6 +150,8 @@ def _outcome(result: Result) -> Iterator[str]:
     if result.missing and result.status != "error":
         yield f"Without an answer: {', '.join(result.missing)}; the rest was merged."
     if result.approximate:
-        yield "The answer is approximate: a better one did not come in time."
+        nowhere = any("no better place was allowed" in warning for warning in result.warnings)
+        why = "no better place was allowed" if nowhere else "a better one did not come in time"
+        yield f"The answer is approximate: {why}."
     if result.cost:
         yield f"It cost {result.cost:g}."

@@ -18,7 +18,7 @@ CONSTRAINTS: dict[str, str] = {
     "backlog": "the work that waits there already takes longer than is left",
     "deadline": "it would not answer in time",
     "latency": "it is slower than the task allows",
-    "budget": "the budget has not enough left for it",
+    "budget": "the budget has not enough left for it, or nobody knows what is left",
     "max_cost": "it would cost more than the request allows",
     "unknown_cost": "nobody knows what it may cost at most",
 }

@@ -98,7 +98,8 @@ def _said(spend: Spend, currency: str) -> dict[str, Any]:
 
 
 def _balance(balance: Balance) -> dict[str, float | None]:
-    return {**balance._asdict(), "left": balance.left}
+    left = None if balance.left is None else round(balance.left, 6)
+    return {**balance._asdict(), "left": left}
 
 
 def _day(spend: Spend) -> datetime:

@@ -120,6 +120,14 @@ def test_a_failed_step_does_not_speak_for_the_others() -> None:
     assert "no longer needed" in second
 
 
+def test_an_approximate_answer_says_whether_a_better_one_was_late_or_not_allowed() -> None:
+    low = "low confidence: below the threshold 0.9 and no better place was allowed"
+    weak = Result(id="r", status="ok", approximate=True, warnings=("possibly inaccurate", low))
+    assert explain(weak) == ["The answer is approximate: no better place was allowed."]
+    late = Result(id="r", status="ok", approximate=True, warnings=("possibly inaccurate",))
+    assert explain(late) == ["The answer is approximate: a better one did not come in time."]
+
+
 def test_every_error_code_of_a_step_is_said_in_words() -> None:
     assert set(FAILURES) <= set(ERROR_CODES)
 
@@ -127,7 +135,7 @@ def test_every_error_code_of_a_step_is_said_in_words() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("budget", "the budget has not enough left for it"),
+        ("budget", "the budget has not enough left for it, or nobody knows what is left"),
         ("max_cost", "it would cost more than the request allows"),
         ("unknown_cost", "nobody knows what it may cost at most"),
         ("input_schema", "the inputs are not what the capability takes there"),
@@ -222,7 +230,7 @@ def test_what_is_planned_is_told_in_the_present() -> None:
     (line,) = planned([decision])
     assert line == (
         "Step s goes to the edge: it scores 0.60 against 0.40 for the cloud; below a confidence of 0.90 the "
-        "other side is asked too; the cloud is closed: the budget has not enough left for it; it would "
-        "cost 0.5 at most (x)."
+        "other side is asked too; the cloud is closed: the budget has not enough left for it, or nobody "
+        "knows what is left; it would cost 0.5 at most (x)."
     )
     assert planned([Decision(step="s", rule="budget")]) == ["Step s can run nowhere."]
