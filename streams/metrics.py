@@ -47,7 +47,7 @@ BREAKER = Gauge(
 
 BUDGET_SPENT = Gauge("edgeway_budget_spent", "Spent today, as this process saw it last", ["tenant"])
 BUDGET_RESERVED = Gauge(
-    "edgeway_budget_reserved", "Set aside today for what is under way, as this process saw it last", ["tenant"]
+    "edgeway_budget_reserved", "Set aside today for work under way, as this process saw it last", ["tenant"]
 )
 BUDGET_LIMIT = Gauge("edgeway_budget_limit", "The ceiling of a day; +Inf: none", ["tenant"])
 BUDGET_REFUSALS = Counter("edgeway_budget_refusals_total", "Payments that were not allowed", ["reason"])
