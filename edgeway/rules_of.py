@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import msgspec
@@ -33,8 +35,24 @@ def read_rules(path: Path) -> bytes:
     Raises:
         UsageError: it cannot be read.
     """
+    return _read(path, os.O_RDONLY)
+
+
+def read_rules_again(path: Path) -> bytes:
+    """The same of rules that are followed: from a regular file alone, for a pipe gives its content once, and
+    to open one that nobody writes to never ends.
+
+    Raises:
+        UsageError: it cannot be read, or is no regular file.
+    """
+    return _read(path, os.O_RDONLY | os.O_NONBLOCK, regular=True)
+
+
+def _read(path: Path, flags: int, regular: bool = False) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=lambda name, _: os.open(name, flags | os.O_CLOEXEC)) as file:
+            if regular and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"{path} is no regular file; put one in its place")
             return file.read(MAX_RULES_BYTES + 1)
     except OSError as exc:
         raise UsageError(f"{path}: cannot be read: {exc}; name a readable file with --rules") from exc

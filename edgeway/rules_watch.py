@@ -12,10 +12,13 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
+from edgeway.aside import aside
 from edgeway.errors import EdgewayError, UsageError
-from edgeway.rules_of import load_rules, read_rules, require_merges
+from edgeway.rules_of import load_rules, read_rules_again, require_merges
 from schemas.errors import RulesError
 from schemas.rules import Rules
 from streams import metrics
@@ -35,6 +38,13 @@ Adopt = Callable[[], None]
 Prepare = Callable[[Rules], Adopt]
 Reach = Callable[[Rules, Rules], Awaitable[None]]
 """Given the rules in force and the new ones, sees to what the new ones need of the cluster."""
+
+
+class _Preparing(NamedTuple):
+    """The preparation of the content with `digest`, which may hang."""
+
+    digest: str
+    work: asyncio.Future[tuple[Rules, list[Adopt]]]
 
 
 @dataclass(slots=True)
@@ -88,6 +98,7 @@ class RulesWatch:
     clock: Callable[[], float] = time.monotonic
     contents: Contents = field(default_factory=Contents)
     _reading: asyncio.Future[bytes] | None = None
+    _preparing: _Preparing | None = None
     _said: str | None = None
     _judged: float = 0.0
 
@@ -97,7 +108,7 @@ class RulesWatch:
     async def look(self) -> None:
         """Look at the file once. Never raises for what the file or the cluster is like."""
         # One read at a time: each one that hangs holds a thread.
-        reading = self._reading or asyncio.ensure_future(asyncio.to_thread(read_rules, self.path))
+        reading = self._reading or aside(partial(read_rules_again, self.path), "rules read")
         done, _ = await asyncio.wait({reading}, timeout=READ_S)
         self._reading = None if done else reading
         if not done:
@@ -119,7 +130,7 @@ class RulesWatch:
     async def _judge(self, raw: bytes, digest: str) -> None:
         old = self.rules
         try:
-            new, adopts = await asyncio.wait_for(asyncio.to_thread(self._prepared, raw), PREPARE_S)
+            new, adopts = await self._in_time(raw, digest)
         except TimeoutError:
             self._judge_bad(digest, f"they could not be prepared within {PREPARE_S:.0f} s")
             return
@@ -145,6 +156,22 @@ class RulesWatch:
         log.info("%s: rules %s are in force, in place of %s", self.path, new.version, old.version)
         if self.after is not None:
             await self._reached(self.after, old, new, digest)
+
+    async def _in_time(self, raw: bytes, digest: str) -> tuple[Rules, list[Adopt]]:
+        """What `_prepared` gives. A content whose preparation hangs is not prepared beside itself: each such
+        thread would stay, and the next look would start one more.
+
+        Raises:
+            TimeoutError: it took longer than PREPARE_S.
+        """
+        going = self._preparing
+        if going is None or going.digest != digest:
+            going = _Preparing(digest, aside(partial(self._prepared, raw), "rules prepare"))
+        done, _ = await asyncio.wait({going.work}, timeout=PREPARE_S if going is not self._preparing else 0)
+        self._preparing = None if done else going
+        if not done:
+            raise TimeoutError
+        return going.work.result()
 
     def _prepared(self, raw: bytes) -> tuple[Rules, list[Adopt]]:
         new = load_rules(raw, self.path)

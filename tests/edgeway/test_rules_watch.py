@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
+from edgeway import rules_watch
 from edgeway.errors import EdgewayError, UsageError
 from edgeway.rules_of import load_rules
 from edgeway.rules_watch import Contents, RulesWatch
@@ -187,6 +191,46 @@ async def test_symlink_swaps_as_a_config_map_does_them(tmp_path: Path) -> None:
     assert seen == [[f"t{number if number % 3 else number - 1}"] for number in range(2, 12)]
     assert role.rules is not None
     assert role.rules.apps == (str(tmp_path / "app.py"),)
+
+
+async def test_a_pipe_is_refused_without_waiting_for_its_writer(path: Path, caplog) -> None:
+    role = Role()
+    watching = watch(path, role)
+    path.unlink()
+    os.mkfifo(path)
+    for _ in range(2):
+        await asyncio.wait_for(watching.look(), 2)
+    assert "no regular file" in caplog.text
+    path.unlink()
+    path.write_bytes(text(**OTHER))
+    await watching.look()
+    assert role.rules is watching.rules
+
+
+async def test_a_preparation_that_hangs_is_not_started_again(path: Path, caplog, monkeypatch) -> None:
+    monkeypatch.setattr(rules_watch, "PREPARE_S", 0.05)
+    started, free, now = [], threading.Event(), [0.0]
+
+    def hang(rules: Rules) -> Callable[[], None]:
+        started.append(rules.version)
+        if "b" in rules.tasks:
+            free.wait(20)
+        return lambda: None
+
+    watching = watch(path, clock=lambda: now[0])
+    watching.prepares = [hang]
+    path.write_bytes(text(**OTHER))
+    try:
+        for _ in range(5):
+            await watching.look()
+            now[0] += rules_watch.RETRY_S
+        assert len(started) == 1
+        assert "could not be prepared within" in caplog.text
+        path.write_bytes(text(c={"side": "local"}))
+        await watching.look()
+        assert watching.rules.tasks.keys() == {"c"}
+    finally:
+        free.set()
 
 
 async def test_renames_in_place_of_the_file(path: Path) -> None:
