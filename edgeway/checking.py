@@ -39,6 +39,8 @@ def check(raw: bytes, path: Path, apps: Sequence[str] = ()) -> Checked:
             problems += look(text, rules, raw)
         except RulesError as error:
             problems += error.problems
+    if not problems:
+        problems += _together(text, rules)
     problems += _apps(text, rules, apps)
     return Checked(rules, tuple(sorted(problems, key=lambda problem: problem.line)))
 
@@ -109,9 +111,8 @@ def _detectors_of_tasks(text: RulesText, rules: Rules) -> Iterator[Problem]:
                 yield text.problem(path, f"no detector finds {kind!r}; {near(kind, sorted(KINDS))}")
 
 
-def _code(text: RulesText, rules: Rules, raw: bytes) -> Iterator[Problem]:
-    """Decomposers and predictors: each by itself, for its place, and then all as the router takes them."""
-    from edgeway.roles.planning import planner_of
+def _code(text: RulesText, rules: Rules, raw: bytes) -> list[Problem]:
+    """Decomposers and predictors, each by itself, for its place."""
     from streams.router.decomposer import load_decomposers
     from streams.router.predictor import load_predictor
 
@@ -122,9 +123,14 @@ def _code(text: RulesText, rules: Rules, raw: bytes) -> Iterator[Problem]:
         if task.predictor is not None:
             place = (*text.task_path(name), "predictor")
             found += _failed(text, place, partial(load_predictor, Path(task.predictor)))
-    if not found:
-        found += _failed(text, ("decomposers",), partial(planner_of, rules))
-    yield from found
+    return found
+
+
+def _together(text: RulesText, rules: Rules) -> list[Problem]:
+    """What the router would refuse of parts that are sound by themselves: two decomposers of one task."""
+    from edgeway.roles.planning import planner_of
+
+    return _failed(text, ("decomposers",), partial(planner_of, rules))
 
 
 def _failed(text: RulesText, place: tuple[str | int, ...], work: Callable[[], object]) -> list[Problem]:

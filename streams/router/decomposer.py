@@ -163,7 +163,9 @@ def _from_name(name: str) -> ModuleType:
             " give a module on the path, or a file ending in .py"
         ) from error
     except (Exception, SystemExit) as error:
-        raise DecomposerError(f"decomposers: {name} fails to load: {type(error).__name__}") from error
+        raise DecomposerError(
+            f"decomposers: {name} fails to load: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _from_file(path: Path) -> ModuleType:
@@ -180,5 +182,7 @@ def _from_file(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise DecomposerError(f"decomposers: {path} fails to load: {type(error).__name__}") from error
+        raise DecomposerError(
+            f"decomposers: {path} fails to load: {type(error).__name__}: {error}"
+        ) from error
     return module

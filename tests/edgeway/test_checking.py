@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,25 @@ def test_capabilities_that_nobody_offers(folder, capsys, task):
     assert code == 2
     assert "$.t.capability: unknown capability" in line
     assert checked(folder, capsys, text(t=task))[0] == 0, "without an app nobody can know"
+
+
+@pytest.mark.parametrize(
+    "why", ["import sys; sys.exit(3)", "raise RecursionError", "class x:\n    def __init__(self): 1 / 0"]
+)
+def test_a_detector_that_fails_to_load_is_named_once(folder, capsys, monkeypatch, why):
+    monkeypatch.syspath_prepend(folder)
+    (folder / "own_failing.py").write_text(why)
+    code, (line,) = checked(folder, capsys, text(privacy={"detectors": ["own_failing:x"]}))
+    sys.modules.pop("own_failing", None)
+    assert code == 2
+    assert "$.privacy.detectors: detector 'own_failing:x' fails to load" in line
+
+
+def test_a_decomposer_file_that_fails_says_why(folder, capsys):
+    (folder / "broken.py").write_text("def (")
+    code, (line,) = checked(folder, capsys, text(decomposers=["broken.py"]))
+    assert code == 2
+    assert "fails to load: SyntaxError: invalid syntax (broken.py, line 1)" in line
 
 
 def test_kinds_that_no_detector_finds(folder, capsys):

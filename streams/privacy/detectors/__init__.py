@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from pathlib import Path
 
 from streams.privacy.finding import Detector, TextReader
 
@@ -49,8 +51,14 @@ def _reader(name: str) -> TextReader:
 
 def _loaded(name: str, place: str) -> object:
     module, _, attribute = place.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        # A console script has no working directory on its path, and the module usually lies there.
+        sys.path.insert(0, here)
     try:
         found: object = getattr(importlib.import_module(module), attribute)
+        return found() if isinstance(found, type) else found
     except (ImportError, AttributeError, ValueError) as error:
         raise UnknownDetector(f"detector {name!r} cannot be loaded: {error}") from error
-    return found() if isinstance(found, type) else found
+    except (Exception, SystemExit) as error:
+        raise UnknownDetector(f"detector {name!r} fails to load: {type(error).__name__}: {error}") from error
