@@ -8,6 +8,7 @@ from typing import IO, NamedTuple
 
 import msgspec
 
+from edgeway.errors import UsageError
 from schemas.limits import MAX_RECORD_BYTES
 
 MOST_WHOLE = 64 * 2**20
@@ -28,32 +29,46 @@ def pieces(stream: IO[bytes]) -> Iterator[Piece]:
 
     What begins like an array or like one object over several lines is read whole and taken as such, where
     it is one. A line too long for a record is cut off, and so refused later.
+
+    Raises:
+        UsageError: an array that is longer than MOST_WHOLE.
     """
-    head: list[bytes] = []
-    for line in _lines(stream):
-        head.append(line)
-        if line.removeprefix(_BOM).strip():
+    empty = 0
+    while read := stream.readline(_LONGEST):
+        first = (read.removeprefix(_BOM) if not empty else read).strip()
+        if first:
             break
-    first = head[-1].removeprefix(_BOM).strip() if head else b""
-    if first and not _is_line(first):
-        head += _more(stream, sum(map(len, head)))
-        read = b"".join(head)
+        empty += read.endswith(b"\n")
+    if read and not _is_line(first):
+        read += stream.read(MOST_WHOLE + 1 - len(read))
         whole = _whole(read.removeprefix(_BOM))
         if whole is not None:
             yield from whole
             return
-        head = list(_lines(io.BytesIO(read)))
-    yield from _numbered(head, _lines(stream))
+        if len(read) > MOST_WHOLE and first.startswith(b"[") and not _parses(first):
+            most = f"up to {MOST_WHOLE // 2**20} MiB"
+            raise UsageError(f"an array of requests is read whole, {most}; give one request a line")
+    yield from _numbered(_lines(_Behind(io.BytesIO(read), stream)), empty)
 
 
-def _numbered(*parts: Iterable[bytes]) -> Iterator[Piece]:
-    number = 0
-    for lines in parts:
-        for line in lines:
-            number += 1
-            raw = (line.removeprefix(_BOM) if number == 1 else line).strip()
-            if raw:
-                yield Piece(number, raw)
+class _Behind(NamedTuple):
+    """A stream behind what was already read of it."""
+
+    read: io.BytesIO
+    rest: IO[bytes]
+
+    def readline(self, size: int) -> bytes:
+        line = self.read.readline(size)
+        if line.endswith(b"\n") or len(line) >= size:
+            return line
+        return line + self.rest.readline(size - len(line))
+
+
+def _numbered(lines: Iterable[bytes], before: int) -> Iterator[Piece]:
+    for number, line in enumerate(lines, before + 1):
+        raw = (line.removeprefix(_BOM) if number == 1 else line).strip()
+        if raw:
+            yield Piece(number, raw)
 
 
 def _is_line(first: bytes) -> bool:
@@ -71,17 +86,6 @@ def _parses(raw: bytes) -> bool:
     return True
 
 
-def _more(stream: IO[bytes], have: int) -> list[bytes]:
-    """The lines up to MOST_WHOLE."""
-    lines: list[bytes] = []
-    for line in _lines(stream, MOST_WHOLE):
-        lines.append(line)
-        have += len(line)
-        if have > MOST_WHOLE:
-            break
-    return lines
-
-
 def _whole(raw: bytes) -> list[Piece] | None:
     """The requests of one JSON value, None where it is none."""
     if len(raw) > MOST_WHOLE:
@@ -96,9 +100,9 @@ def _whole(raw: bytes) -> list[Piece] | None:
     return [Piece(number, bytes(element)) for number, element in enumerate(elements, 1)]
 
 
-def _lines(stream: IO[bytes], longest: int = _LONGEST) -> Iterator[bytes]:
-    """Lines; of one that is longer than `longest` only so much, the rest is passed over."""
-    while line := stream.readline(longest):
+def _lines(stream: _Behind) -> Iterator[bytes]:
+    """Lines; of one that is longer than _LONGEST only so much, the rest is passed over."""
+    while line := stream.readline(_LONGEST):
         yield line
-        while len(line) >= longest and not line.endswith(b"\n"):
-            line = stream.readline(longest)
+        while len(line) >= _LONGEST and not line.endswith(b"\n"):
+            line = stream.readline(_LONGEST)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from edgeway.errors import UsageError
 from edgeway.explain_lines import Piece, pieces
 from schemas.limits import MAX_RECORD_BYTES
 
@@ -87,6 +88,29 @@ def test_a_first_line_too_long_is_one_line(first: bytes) -> None:
     found = of(first + b"x" * (3 * MAX_RECORD_BYTES) + b'\n{"b": 2}\n{"c": 3}\n')
     assert [piece.number for piece in found] == [1, 2, 3]
     assert found[2].raw == b'{"c": 3}'
+
+
+@pytest.mark.parametrize("first", [b'{"a": "', b"no json ", b'["a"] ', b"   "])
+def test_a_first_line_beyond_what_is_read_whole_is_one_line(first: bytes, monkeypatch: Any) -> None:
+    monkeypatch.setattr("edgeway.explain_lines.MOST_WHOLE", 3 * MAX_RECORD_BYTES)
+    found = of(b"\n" + first + b" " * (8 * MAX_RECORD_BYTES) + b'x\n{"b": 2}\n')
+    assert [piece.number for piece in found if piece.raw != b"x"][-1] == 3
+    assert found[-1].raw == b'{"b": 2}'
+    assert len(found) <= 2
+
+
+def test_lines_go_on_behind_what_was_read_whole(monkeypatch: Any) -> None:
+    monkeypatch.setattr("edgeway.explain_lines.MOST_WHOLE", 100)
+    lines = [b'{"a":', *(b'{"b": %d}' % number for number in range(50))]
+    assert [piece.raw for piece in of(b"\n".join(lines))] == lines
+
+
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_an_array_too_long_to_be_read_whole_is_refused(end: bytes, monkeypatch: Any) -> None:
+    monkeypatch.setattr("edgeway.explain_lines.MOST_WHOLE", 3 * MAX_RECORD_BYTES)
+    one = b'{"a": "' + b"x" * 1000 + b'"}'
+    with pytest.raises(UsageError, match="give one request a line"):
+        of(b"[" + end + (one + b"," + end) * (3 * MAX_RECORD_BYTES // 1000) + one + b"]")
 
 
 def test_a_long_array_in_one_line_is_whole() -> None:
