@@ -51,6 +51,7 @@ def add_router(process: Process) -> Registry:
     since = process.clock.now() - LOOK_BACK_MS
     follower = _Follower(process, Tail(process.options, CAPABILITIES, since, take, reached))
     process.before.append(follower.start)
+    process.host.add_task("breakers as metrics", router.watch)
     if cache is not None:
         process.host.add_task("answers of equal requests", router.follow)
     if isinstance(seen, RedisSeenStore):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from streams.stores import SeenStore
 
 log = logging.getLogger(__name__)
 
+SHOW_EVERY_S = 1.0
 _UNREADABLE = frozenset(("malformed", "unsupported_version", "too_large"))
 _GATES: dict[Gate, int] = {"closed": 0, "half_open": 1, "slow": 2, "failing": 2}
 
@@ -34,7 +36,7 @@ class Router:
 
     `registry` is fed by the host; `seen` remembers ids between routers (None: only the aggregator notices
     repeats); `budget` is asked before what costs is published (None: the rules have none); `cache` holds
-    answers (None: nothing is kept). With a cache the host runs `follow` as a task of its own.
+    answers (None: nothing is kept). The host runs `watch`, and with a cache `follow`, as tasks of their own.
     """
 
     def __init__(
@@ -69,6 +71,12 @@ class Router:
         """Look after the requests that wait for the answer to an equal one, until cancelled."""
         if self._landing is not None:
             await self._landing.run()
+
+    async def watch(self) -> None:
+        """Show the breakers as they are also while no request comes, until cancelled."""
+        while True:
+            self._show(self._registry.view(self._clock.now()))
+            await asyncio.sleep(SHOW_EVERY_S)
 
     async def handle(self, batch: Batch) -> None:
         """Plan every request of `batch`; what cannot be read is failed alone. One settle for all others."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -374,6 +375,31 @@ async def test_the_states_of_breakers_are_metrics():
     await handled(router, asked(id="last", task="away", inputs=IN))
     samples = next(iter(metrics.BREAKER.collect())).samples
     assert {"capability": "intent", "side": "cloud"} not in [sample.labels for sample in samples]
+
+
+async def test_breakers_are_shown_while_no_request_comes(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("streams.router.agent.SHOW_EVERY_S", 0.005)
+    registry = registry_of(RULES, error_ratio=0.9, served=100)
+    clock = FixedClock(NOW + 10)
+    task = asyncio.create_task(router_of(registry=registry, clock=clock).watch())
+
+    async def until(shown: float | None) -> None:
+        async with asyncio.timeout(2):
+            while breakers().get(("intent", "cloud")) != shown:
+                await asyncio.sleep(0.002)
+
+    def breakers() -> dict[tuple[str, str], float]:
+        (family,) = metrics.BREAKER.collect()
+        return {(one.labels["capability"], one.labels["side"]): one.value for one in family.samples}
+
+    await until(2)
+    clock.ms = NOW + OPEN_MS
+    await until(1)
+    registry.observe(Heartbeat(worker="w1", leaving=True), NOW + OPEN_MS + 10)
+    clock.ms = NOW + OPEN_MS + 20
+    await until(None)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_new_rules_are_adopted():
