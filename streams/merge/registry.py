@@ -19,6 +19,7 @@ from streams.merge.majority_vote import majority_vote
 from streams.merge.parts import Merged, Part, Strategy
 from streams.merge.priority_override import priority_override
 from streams.merge.weighted_fusion import weighted_fusion
+from streams.strangers import RAISED
 
 GROUP = "edgeway.merge"
 BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
@@ -45,7 +46,7 @@ def installed() -> Mapping[str, Strategy]:
             continue
         try:
             found[point.name] = point.load()
-        except Exception as error:  # noqa: BLE001 - a stranger's module may raise anything
+        except RAISED as error:
             log.error("merge strategy %s (%s) not loaded: %s", point.name, point.value, error)
     return MappingProxyType({**found, **BUILT_IN})
 
@@ -61,7 +62,7 @@ def combine(strategies: Mapping[str, Strategy], merge: Merge, parts: Sequence[Pa
         )
     try:
         merged: object = strategy(parts, merge.params)
-    except Exception as error:  # noqa: BLE001 - a user's strategy may raise anything
+    except RAISED as error:
         log.warning("merge strategy %s raised %s", merge.strategy, type(error).__name__)
         return _failed(merge, f"raised {type(error).__name__} on {len(parts)} parts")
     if not isinstance(merged, Merged):  # mypy trusts the annotation of a stranger; we do not

@@ -16,6 +16,7 @@ from streams.privacy.finding import KINDS, Detector, Finding, TextReader
 from streams.privacy.masks import conceal, mask_for
 from streams.privacy.texts import MAX_CHARS, Texts, Unexaminable
 from streams.privacy.verdict import DECLARED_HIGH, NORMAL, UNDECIDED
+from streams.strangers import RAISED
 
 __all__ = ["Examiner", "UnknownDetector", "examiner_of"]
 
@@ -108,7 +109,7 @@ class Examiner:
             return self._examined(parts)
         except Unexaminable as error:
             return Verdict(level="high", reasons=(error.reason,))
-        except Exception as error:  # noqa: BLE001 - a detector's error means local; its text may quote the payload
+        except RAISED as error:  # a detector's error means local; its text may quote the payload
             log.error("the examination failed (%s); the payload stays local", type(error).__name__)
             return UNDECIDED
 

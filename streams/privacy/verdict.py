@@ -6,6 +6,7 @@ import logging
 from typing import Protocol
 
 from schemas.messages import Request, Verdict
+from streams.strangers import RAISED
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ def verdict_of(request: Request, judge: Judge = declared) -> Verdict:
     """The judge's verdict, never below the declared level; `high` where the judge fails (fail closed)."""
     try:
         verdict = judge(request)
-    except Exception as error:  # noqa: BLE001 - whatever a detector raises means local; its text may quote the payload
+    except RAISED as error:  # whatever a detector raises means local; its text may quote the payload
         log.error("the privacy verdict failed (%s); the request stays local", type(error).__name__)
         return UNDECIDED
     if verdict.level == "normal" and request.privacy != "normal":

@@ -29,6 +29,7 @@ from schemas.messages import Failure, Request
 from schemas.rules import Rules, StepRule, TaskRule, parse_rules
 from streams.router.decompose import TaskFound
 from streams.router.errors import DecomposerError
+from streams.strangers import RAISED
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,7 @@ class Splitter:
             return found
         try:
             given = decompose(request)
-        except Exception as error:  # noqa: BLE001 - user code may raise anything; its text may quote the payload
+        except RAISED as error:  # its text may quote the payload
             log.warning("the decomposer of the task %s raised %s", found.name, type(error).__name__)
             return _failed(found.name, f"raised {type(error).__name__}")
         if given is None:
@@ -162,7 +163,7 @@ def _from_name(name: str) -> ModuleType:
             f"decomposers: the module {error.name!r} that {name!r} needs is not found;"
             " give a module on the path, or a file ending in .py"
         ) from error
-    except (Exception, SystemExit) as error:
+    except RAISED as error:
         raise DecomposerError(
             f"decomposers: {name} fails to load: {type(error).__name__}: {error}"
         ) from error
@@ -181,7 +182,7 @@ def _from_file(path: Path) -> ModuleType:
         sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except RAISED as error:
         raise DecomposerError(
             f"decomposers: {path} fails to load: {type(error).__name__}: {error}"
         ) from error

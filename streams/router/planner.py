@@ -24,6 +24,7 @@ from streams.router.plan import Planned, plan, refusal
 from streams.router.predictor import Predictor
 from streams.router.prices import Prices
 from streams.router.veil import Examines
+from streams.strangers import RAISED
 
 __all__ = ["Considered", "Found", "Planner", "Purse"]
 
@@ -238,6 +239,6 @@ class Planner:
         try:
             examiner = self._terms_of(found.task).examiner
             return verdict, examiner.mask(request.query, request.inputs, request.params)
-        except Exception as error:  # noqa: BLE001 - whatever a detector raises means local
+        except RAISED as error:  # whatever a detector raises means local
             log.error("the mask failed (%s); the request stays local", type(error).__name__)
             return Verdict(level="high", reasons=verdict.reasons), {}

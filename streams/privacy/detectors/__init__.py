@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from streams.privacy.finding import Detector, TextReader
+from streams.strangers import RAISED
 
 BUILT_IN = ("formats", "ids", "phones", "secrets", "addresses", "names")
 """Their names, cheapest first."""
@@ -60,5 +61,5 @@ def _loaded(name: str, place: str) -> object:
         return found() if isinstance(found, type) else found
     except (ImportError, AttributeError, ValueError) as error:
         raise UnknownDetector(f"detector {name!r} cannot be loaded: {error}") from error
-    except (Exception, SystemExit) as error:
+    except RAISED as error:
         raise UnknownDetector(f"detector {name!r} fails to load: {type(error).__name__}: {error}") from error

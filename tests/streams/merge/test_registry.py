@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -21,7 +22,11 @@ def test_a_strategy_is_called_with_the_params():
 
 @pytest.mark.parametrize(
     "strategy",
-    [lambda parts, params: parts[0].output["none"], lambda parts, params: {"not": "Merged"}],
+    [
+        lambda parts, params: parts[0].output["none"],
+        lambda parts, params: {"not": "Merged"},
+        lambda parts, params: sys.exit(471),
+    ],
 )
 def test_a_strategy_that_fails_is_named_and_quotes_nothing(strategy):
     failure = combine({"own": strategy}, Merge(strategy="own"), PARTS)

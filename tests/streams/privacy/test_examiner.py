@@ -124,6 +124,17 @@ def test_a_detector_that_fails_keeps_the_payload_and_its_text_out_of_the_log(
     assert "RuntimeError" in caplog.text
 
 
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit()])
+def test_a_detector_that_wants_to_end_the_process_keeps_the_payload(error: BaseException) -> None:
+    class Leaving:
+        name = "leaving"
+
+        def find(self, text: str, /) -> list[Any]:
+            raise error
+
+    assert Examiner([Leaving()]).examine("hello").reasons == ("verdict_failed",)
+
+
 def test_too_slow_a_detector_keeps_the_payload(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.privacy.examiner.MAX_SECONDS", -1.0)
     assert kinds("hello") == ("too_slow",)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import logging
+
+import pytest
 
 from schemas.messages import Request, Verdict
 from streams.privacy.verdict import declared, verdict_of
@@ -13,6 +16,14 @@ def test_declared():
 
 def test_a_verdict_is_never_below_the_declared_level():
     assert verdict_of(Request(privacy="high"), lambda _: Verdict()).level == "high"
+
+
+@pytest.mark.parametrize("error", [RuntimeError(), SystemExit(3), asyncio.CancelledError()])
+def test_whatever_a_judge_raises_means_high(error: BaseException):
+    def fails(request: Request) -> Verdict:
+        raise error
+
+    assert verdict_of(Request(), fails).reasons == ("verdict_failed",)
 
 
 def test_a_judge_that_fails_means_high_and_its_words_are_not_logged(caplog):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -65,10 +66,20 @@ def fails(request: Request) -> list[Any]:
     raise KeyError("secret words of the payload")
 
 
+def leaves(request: Request) -> list[Any]:
+    raise SystemExit(3)
+
+
+def gives_up(request: Request) -> list[Any]:
+    raise asyncio.CancelledError
+
+
 @pytest.mark.parametrize(
     ("function", "words"),
     [
         (fails, "raised KeyError"),
+        (leaves, "raised SystemExit"),
+        (gives_up, "raised CancelledError"),
         (lambda request: [], "gave 0 steps"),
         (lambda request: [{"name": f"s{n}"} for n in range(MAX_STEPS + 1)], f"gave {MAX_STEPS + 1} steps"),
         (lambda request: {"name": "s"}, "gave a dict"),
