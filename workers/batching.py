@@ -28,6 +28,16 @@ class Job(Protocol):
 J = TypeVar("J", bound=Job)
 
 
+ONE_BY_ONE_MS = 20.0
+"""How long a batch of rows that run one after the other may take: 32 calls of 50 ms in one batch looked to the
+breaker like calls of 1.6 s, and kept the first answer as long."""
+
+
+def rows_one_by_one(most: int, rows: int, took_ms: float) -> int:
+    """How many such rows the next batch may have, where the last one had `rows` and took `took_ms`."""
+    return max(1, min(most, int(ONE_BY_ONE_MS * rows / max(took_ms, 0.001))))
+
+
 class Batcher(Generic[J]):
     """Jobs that wait for a model, within `max_rows` and `max_bytes`.
 

@@ -14,8 +14,8 @@ from schemas.cards import Card, Offer
 from streams import metrics
 from streams.delivery import Clock, Lane
 from workers import figures
-from workers.backends import Answer, Backend, Call, RemoteBackend
-from workers.batching import Batcher
+from workers.backends import Answer, Backend, Call, OneByOne, RemoteBackend
+from workers.batching import Batcher, rows_one_by_one
 from workers.crew import Crew
 from workers.errors import LoadError, WorkerError
 from workers.inference import BACKEND_FAULTS, infer, late
@@ -55,8 +55,9 @@ class Service:
         self._limits = limits
         self._till = till
         card = backend.card
+        self._one_by_one = isinstance(backend, OneByOne) and backend.one_by_one
         self._batcher: Batcher[Work] = Batcher(
-            card.max_batch, card.max_wait_ms, limits.max_rows, limits.max_bytes
+            1 if self._one_by_one else card.max_batch, card.max_wait_ms, limits.max_rows, limits.max_bytes
         )
         self._figures = figures.Figures()
         self._inference_s = metrics.INFERENCE_S.labels(card.capability)
@@ -260,6 +261,9 @@ class Service:
 
     def _returned(self, number: int, run: Run, crash: BaseException | None) -> None:
         self._running.pop(number, None)
+        if self._one_by_one:
+            most = self.backend.card.max_batch
+            self._batcher.max_batch = rows_one_by_one(most, len(run.works), run.service_ms)
         self._crash = self._crash or crash
         if crash is None and not self._stopped:
             self._done.append(run)

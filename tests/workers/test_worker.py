@@ -211,6 +211,39 @@ async def test_a_subtasks_own_max_batch_is_respected() -> None:
     assert [len(batch) for batch in backend.batches] == [1, 2, 2, 2]
 
 
+async def test_slow_calls_of_a_plain_function_are_answered_one_by_one() -> None:
+    def slow(inputs: dict[str, Any], params: dict[str, Any]) -> Any:
+        time.sleep(0.04)
+        return inputs["n"]
+
+    lane = FakeLane()
+    async with working(FunctionBackend(card(max_batch=32), slow)) as worker:
+        began = time.monotonic()
+        await handle(worker, lane, numbered(12))
+        await until(lambda: len(lane.settled) >= 1)
+        assert time.monotonic() - began < 0.3, "the first answer waited for the last"
+        await until(lambda: len(lane.settled) == 12)
+        (offer,) = worker.offers()
+    assert offer.live.p50_ms is not None
+    assert 40 <= offer.live.p50_ms < 80, "a call takes what a call takes, however many wait"
+
+
+async def test_quick_calls_of_a_plain_function_share_a_run() -> None:
+    runs: list[int] = []
+
+    class Counted(FunctionBackend):
+        def infer(self, rows: Sequence[Row]) -> list[Answer]:
+            runs.append(len(rows))
+            return super().infer(rows)
+
+    lane = FakeLane()
+    async with working(Counted(card(max_batch=32), echo)) as worker:
+        await handle(worker, lane, numbered(400))
+        await until(lambda: len(lane.settled) == 400)
+    assert sum(runs) == 400
+    assert len(runs) < 100
+
+
 async def test_a_run_settles_each_lane_once() -> None:
     one, two, backend = FakeLane(partition=0), FakeLane(partition=1), Gated()
     async with working(backend) as worker:

@@ -84,6 +84,15 @@ class RemoteBackend(Backend, Protocol):
 
 
 @runtime_checkable
+class OneByOne(Backend, Protocol):
+    """A backend that may run its rows one after the other."""
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether it does: a batch then saves little, and its first answer waits for its last."""
+
+
+@runtime_checkable
 class RulesFollower(Protocol):
     """A backend that reads the rules."""
 

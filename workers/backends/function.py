@@ -127,6 +127,7 @@ class FunctionBackend:
         self._batch = batch
         self._arguments = None if batch else Arguments.of(function)
         self._async = inspect.iscoroutinefunction(function)
+        self.one_by_one = not batch and not self._async
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def load(self) -> None:
