@@ -129,6 +129,8 @@ class Planner:
         verdict, mask = info.privacy, dict[str, str]()
         if verdict.level == "normal":
             verdict = verdict_of(request, self._terms_of(found.task).examiner)
+            if verdict.level == "normal" or verdict.masked:
+                verdict = self._over_names(verdict, found.task)
             if verdict.masked:
                 verdict, mask = self._masked(verdict, found)
             if verdict is not NORMAL:
@@ -233,6 +235,18 @@ class Planner:
 
     def _terms_of(self, task: TaskFound) -> Terms:
         return self._own.get(task.name, self._terms) if self._own else self._terms
+
+    def _over_names(self, verdict: Verdict, task: TaskFound) -> Verdict:
+        """`verdict`, raised where a decomposer made a step's name of what must stay: every subtask carries
+        its name, and no mask lies over it."""
+        ruled = self.rules.tasks[task.name].steps
+        if task.steps is ruled:
+            return verdict
+        made = {step.name for step in task.steps}.difference(step.name for step in ruled)
+        named = self._terms_of(task).examiner.examine(*sorted(made))
+        if named.level == "normal":
+            return verdict
+        return Verdict(level="high", reasons=tuple(sorted({*verdict.reasons, *named.reasons})))
 
     def _masked(self, verdict: Verdict, found: Found) -> tuple[Verdict, dict[str, str]]:
         request = found.admitted.request

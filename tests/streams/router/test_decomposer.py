@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from schemas.messages import Request
@@ -11,7 +12,7 @@ from schemas.rules import Rules, StepRule
 from streams.registry import Target, View
 from streams.router import DecomposerError, Planned, decomposer, load_decomposers
 from streams.router.decomposer import MAX_STEPS
-from tests.helpers.routing import MEASURED, decided, live_view, rules_of
+from tests.helpers.routing import MEASURED, Words, decided, live_view, rules_of
 
 RULES = rules_of(
     report={"local_threshold": 0.6, "deadline_ms": 900, "capability": "nlp/summarize"},
@@ -103,6 +104,24 @@ def test_what_a_rules_file_could_not_have_is_an_error_without_the_payload(functi
     assert words in message
     assert "'report'" in message
     assert "secret" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"), [("Ann Lee", False), ("about Ann Lee", False), ("bomb", False), ("page0", True)]
+)
+def test_a_name_made_of_what_must_stay_keeps_the_request(name, allowed):
+    def split(request: Request) -> list[dict[str, Any]]:
+        return [{"name": name, "capability": "nlp/summarize"}]
+
+    asked = Request(id="r1", task="report", inputs={"text": "for Ann Lee"})
+    examiner = Words(secret=["bomb"], maskable=["Ann Lee"])
+    for_all = decided(RULES, asked, live_view(RULES), decomposers={"report": split}, examiner=examiner)
+    assert for_all.plan.request.privacy.cloud_allowed is allowed
+    sides = {attempt.side for attempt in for_all.plan.steps[0].attempts}
+    assert ("cloud" in sides) is allowed
+    quiet = msgspec.structs.replace(asked, inputs={"text": "x"})
+    found = decided(RULES, quiet, live_view(RULES), decomposers={"report": split}, examiner=examiner)
+    assert found.plan.request.privacy.cloud_allowed is allowed
 
 
 def test_as_many_as_may_be():
