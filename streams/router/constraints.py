@@ -10,6 +10,7 @@ import msgspec
 from schemas.messages import Side, Verdict
 from schemas.rules import TaskRule
 from streams.registry.figures import Target
+from streams.router.prices import fits
 from streams.router.shapes import shape_of
 from streams.router.tokens import tokens_of
 
@@ -127,7 +128,7 @@ def max_cost(case: Case) -> Sequence[Side]:
     left = case.left_cost
     if left is None or case.is_free:
         return ()
-    return [side for side in SIDES if (case.bound(side) or 0.0) > left]
+    return [side for side in SIDES if not fits(case.bound(side) or 0.0, left)]
 
 
 def unknown_cost(case: Case) -> Sequence[Side]:

@@ -10,7 +10,7 @@ import msgspec
 from schemas.messages import Attempt, Decision, Side, Trigger
 from schemas.rules import StepRule
 from streams.router.constraints import SIDES, Asked, Case, Closed, examine
-from streams.router.prices import Option, Prices
+from streams.router.prices import Option, Prices, fits
 from streams.router.score import score
 
 DEFAULT_THRESHOLD = 0.9
@@ -222,7 +222,7 @@ def _affordable(order: Sequence[Option], left: float) -> list[Option]:
     kept: list[Option] = []
     for option in order:
         bound = option.bound or 0.0
-        if bound <= left:
+        if fits(bound, left):
             kept.append(option)
             left -= bound
     return kept

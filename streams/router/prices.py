@@ -9,6 +9,7 @@ from schemas.rules import Rules
 from streams.registry.figures import Target
 
 _MAX_KEPT = 4096
+_DUST = 1e-10
 
 
 class Option(NamedTuple):
@@ -20,6 +21,12 @@ class Option(NamedTuple):
     target: Target | None = None
     price: float | None = 0.0
     bound: float | None = 0.0
+
+
+def fits(bound: float, left: float) -> bool:
+    """Whether a call of at most `bound` fits what is left. In floats 0.047 - 0.041 is less than 0.006, and
+    is enough for it."""
+    return bound <= left + _DUST
 
 
 class Prices:

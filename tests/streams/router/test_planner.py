@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -212,6 +213,20 @@ class TestMoney:
         view = live_view(rules, PAID)
         assert code_of(decided(rules, request(max_cost=0.9), view)) == "no_placement"
         assert sum(each.cost for each in decided(rules, request(max_cost=1.0), view).reservations) == 1.0
+
+    @pytest.mark.parametrize("costs", [(0.041, 0.006), (0.1, 0.2), (0.1, 0.7), (0.3, 0.6)])
+    def test_what_just_fits_fits(self, costs):
+        total = float(Decimal(str(costs[0])) + Decimal(str(costs[1])))
+        steps = [{"name": name, "capability": name, "side": "cloud"} for name in "ab"]
+        prices = {f"cloud/{name}": {"per_call": cost} for name, cost in zip("ab", costs, strict=True)}
+        rules = ruled({"intent": {"steps": steps}}, prices=prices)
+        assert decided(rules, request(max_cost=total), live_view(rules)).first
+        assert code_of(decided(rules, request(max_cost=total - 1e-6), live_view(rules))) == "no_placement"
+        other = ruled(
+            {"intent": {"steps": [{"name": "a", "alternatives": ["b"], "side": "cloud"}]}},
+            prices=prices,
+        )
+        assert len(decided(other, request(max_cost=total), live_view(other)).plan.steps[0].attempts) == 2
 
     def test_what_may_only_be_needed_later_never_starves_what_must_run(self):
         rules = rules_of(intent={"steps": [{"name": "a"}, {"name": "b", "side": "cloud"}]})
