@@ -82,7 +82,7 @@ def calibrator_of(card: Mapping[str, Any]) -> Calibrator:
         LoadError: maps that are unknown or not monotone.
     """
     try:
-        return Calibrator.from_card((card.get("calibration") or {}).get("maps") or ())
+        return Calibrator.from_card(_calibration_of(card).get("maps") or ())
     except (ValueError, AttributeError, TypeError) as error:
         raise LoadError(f"card of {card.get('name', 'a model')}: calibration: {error}") from error
 
@@ -93,13 +93,21 @@ def statement_of(card: Mapping[str, Any]) -> Calibration | None:
     Raises:
         LoadError: a statement with a key missing or out of its bounds.
     """
-    found = card.get("calibration")
-    if not found or "ece" not in found:
+    found = _calibration_of(card)
+    if "ece" not in found:
         return None
     try:
         return msgspec.convert(found, Calibration)
     except msgspec.ValidationError as error:
         raise LoadError(f"card of {card.get('name', 'a model')}: calibration: {error}") from error
+
+
+def _calibration_of(card: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = card.get("calibration") or {}
+    if not isinstance(found, Mapping):
+        name = card.get("name", "a model")
+        raise LoadError(f"card of {name}: calibration: it is no JSON object; register or calibrate it anew")
+    return found
 
 
 def register(
@@ -137,7 +145,7 @@ def recalibrated(
     Answers that were refused got no feedback, so that of the coverage only the change is known: the card's
     own coverage is scaled by it.
     """
-    old = dict(card.get("calibration") or {})
+    old = dict(_calibration_of(card))
     old.pop("previous", None)
     known = statement_of(card)
     coverage = fit.after.coverage

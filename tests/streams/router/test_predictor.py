@@ -111,6 +111,20 @@ def test_a_file_that_is_none_is_named(tmp_path: Path):
         load_predictor(tmp_path / "large.npz")
 
 
+def test_a_file_that_is_broken_anywhere_is_named_or_read(predictor, tmp_path: Path):
+    path = tmp_path / "p.npz"
+    save_predictor(path, predictor)
+    whole = path.read_bytes()
+    for place in range(0, len(whole), max(1, len(whole) // 60)):
+        flipped = bytes(byte ^ 0xFF if at == place else byte for at, byte in enumerate(whole))
+        for raw in (whole[:place], flipped):
+            path.write_bytes(raw)
+            try:
+                load_predictor(path)
+            except PredictorError as error:
+                assert str(error).count("predictor ") == 1  # noqa: PT017
+
+
 def test_a_file_with_wrong_contents_is_named(tmp_path: Path):
     weights = np.ones(8, np.int8)
     good = {"weights": weights, "weights_scale": np.array(0.1)}

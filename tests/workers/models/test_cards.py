@@ -108,6 +108,13 @@ def test_a_wrong_calibration_is_named(calibration: Any) -> None:
         calibrator_of({"name": "m", "calibration": calibration})
 
 
+@pytest.mark.parametrize("calibration", [5, "ece", ["ece"], True])
+def test_a_calibration_that_is_no_object_is_named(calibration: Any) -> None:
+    for look in (calibrator_of, statement_of):
+        with pytest.raises(LoadError, match="calibration: it is no JSON object"):
+            look({"name": "m", "calibration": calibration})
+
+
 def test_a_statement_out_of_bounds_is_named() -> None:
     with pytest.raises(LoadError, match="card of m"):
         statement_of({"name": "m", "calibration": {"ece": 2}})
