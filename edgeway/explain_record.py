@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from edgeway.request_lines import hint_of
 from schemas import codec, ids
 from schemas.errors import SchemaError
 from schemas.messages import (
@@ -184,7 +185,7 @@ def _unreadable(planner: Planner, setting: Setting, number: int, raw: bytes, err
         rules=planner.rules.version,
         registry=setting.origin,
         budget=setting.purse,
-        error=Failure(code=error.code, message=f"line {number}: {error}"),
+        error=Failure(code=error.code, message=f"line {number}: {error}{hint_of(raw)}"),
     )
 
 

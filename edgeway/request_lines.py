@@ -44,7 +44,7 @@ def parse_line(number: int, raw: bytes) -> Request | BadLine | None:
     try:
         request = codec.decode_request(line, "json")
     except SchemaError as exc:
-        return BadLine(number, f"{exc}; a file holds one JSON object a line" if _is_part(line) else str(exc))
+        return BadLine(number, f"{exc}{hint_of(line)}")
     if request.task is None and request.query is None:
         return BadLine(number, "neither task nor query; give one of them")
     return request
@@ -84,9 +84,10 @@ def request_of(ask: Ask) -> Request:
         raise ValueError(str(exc)) from exc
 
 
-def _is_part(line: bytes) -> bool:
-    """Whether a line looks like a part of a JSON text that goes over several, or like an array."""
-    return line[:1] in b'["]}' or line == b"{"
+def hint_of(line: bytes) -> str:
+    """The end of an error about a line that looks like a part of a JSON text that goes over several, or like
+    an array."""
+    return "; a file holds one JSON object a line" if line[:1] in b'["]}' or line == b"{" else ""
 
 
 def _check_flags(ask: Ask) -> None:

@@ -47,6 +47,14 @@ _SURROGATE = "a text with half a surrogate pair, which is no character; send the
 _ERRORS = (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError)
 _PACK = msgspec.msgpack.Encoder().encode
 
+_KINDS = {
+    type(None): "null",
+    bool: "a truth value",
+    int: "a number",
+    float: "a number",
+    str: "a text",
+    list: "a list",
+}
 _ENCODERS: dict[Format, Callable[[Any], bytes]] = {
     "msgpack": _PACK,
     "json": msgspec.json.Encoder().encode,
@@ -124,7 +132,7 @@ def decode_request(raw: bytes, fmt: Format | None = None) -> Request:
     try:
         found = decoder(Any, fmt)(raw)
         if type(found) is not dict:
-            raise Malformed(f"a request is a map, not a {type(found).__name__}")
+            raise Malformed(f"a request is a map, not {_KINDS.get(type(found), type(found).__name__)}")
         if not _REQUEST_KEYS.issuperset(found):
             found = _folded(found)
         request = msgspec.convert(found, Request)

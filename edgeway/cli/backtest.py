@@ -36,6 +36,8 @@ _MOST_NAMED = 20
 def add(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     """Add the command."""
     parser = command(subparsers, "backtest", "compare two rule files on recorded traffic")
+    # argparse wants the two side by side: a flag in between ends them.
+    parser.usage = "%(prog)s RULES RECORDED [flags]"
     parser.add_argument("rules", nargs="?", metavar="RULES", help="the rules to be tried")
     parser.add_argument(
         "recorded",

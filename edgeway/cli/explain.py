@@ -29,6 +29,7 @@ _WIDTH = 100
 def add(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     """Add the command."""
     parser = command(subparsers, "explain", "show what the router decides on requests, without sending them")
+    parser.usage = "%(prog)s REQUESTS [flags]"
     parser.add_argument(
         "requests",
         nargs="?",

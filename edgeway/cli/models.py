@@ -29,9 +29,11 @@ def add(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_calibrate(verbs)
     show = command(verbs, "show", "show what the cards of models say of their confidence", "models")
+    show.usage = "%(prog)s CARD... [flags]"
     show.add_argument("cards", nargs="+", metavar="CARD", help="a card.json, or a model folder")
     show.set_defaults(run=run_show)
     train = command(verbs, "predictor", "train a predictor of whether the local answer is accepted", "models")
+    train.usage = "%(prog)s --from FILE --out FILE [flags]"
     train.add_argument(
         "--from",
         dest="source",

@@ -157,6 +157,22 @@ def test_a_bad_line_is_answered(raw: bytes, name: str, code: str) -> None:
     assert found.error.message.startswith("line 3: ")
 
 
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b"{", "one JSON object a line"),
+        (b'"task": "intent",', "one JSON object a line"),
+        (b"null", "a map, not null"),
+        (b"[5]", "a map, not a list; a file holds one JSON object a line"),
+        (b"1.5", "a map, not a number"),
+    ],
+)
+def test_a_bad_line_says_how_to_mend_it(raw: bytes, words: str) -> None:
+    found = explained(raw)
+    assert found.error is not None
+    assert words in found.error.message
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(structs(Request, JSON_VALUES), st.sampled_from(["intent", "review", None]))
 def test_the_decisions_are_those_of_the_router(request: Request, task: str | None) -> None:
