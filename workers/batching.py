@@ -29,8 +29,8 @@ J = TypeVar("J", bound=Job)
 
 
 ONE_BY_ONE_MS = 20.0
-"""How long a batch of rows that run one after the other may take: 32 calls of 50 ms in one batch looked to the
-breaker like calls of 1.6 s, and kept the first answer as long."""
+"""How long a batch of rows that run one after the other may take: 32 calls of 50 ms in one batch looked to
+the breaker like calls of 1.6 s, and kept the first answer as long."""
 
 
 def rows_one_by_one(most: int, rows: int, took_ms: float) -> int:
