@@ -222,7 +222,9 @@ class EmbeddedKafka:
                 if time.monotonic() >= deadline:
                     self._fail(process, f"is not ready after {self.settings.start_timeout:.0f} s")
                 port = self._nodes[number - 1].client_port
-                if known_brokers(HOST, port, ASK_TIMEOUT) >= self.pids.keys():
+                known = known_brokers(HOST, port, ASK_TIMEOUT)
+                # Itself among them: a broker that has died since it was looked at is in neither set.
+                if number in known and known >= self.pids.keys():
                     left.discard(number)
             if left:
                 time.sleep(POLL)

@@ -268,9 +268,9 @@ async def test_a_repeated_id_has_one_answer(echo: Echo, caller: Caller) -> None:
     assert echo.runs(text) == ["echo"]
 
 
+@pytest.mark.parametrize("echo", ["redis"], indirect=True)
 async def test_without_redis_everything_is_executed_and_nothing_lost(echo: Echo, caller: Caller) -> None:
-    if echo.redis is None:
-        pytest.skip("the cache is in memory")
+    assert echo.redis is not None
     text = words()
     request = {"task": "echo", "inputs": {"text": text}}
     await kept(caller, request)
