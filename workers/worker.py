@@ -170,7 +170,7 @@ class Worker:
         """Why a subtask reaches no model, None where it may."""
         if subtask.max_cost > 0.0 and not self._counts:
             self._counts = True
-            log.warning(
+            log.info(
                 "worker %s runs what may cost up to %g, and its rules set no budget: no ceiling counts it. "
                 "Start it with the --rules and --redis of the router if there is one",
                 self.name,
