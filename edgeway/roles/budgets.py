@@ -8,6 +8,7 @@ from collections.abc import Callable
 from edgeway.errors import UsageError
 from edgeway.roles.process import Process
 from schemas.rules import Rules
+from streams import metrics
 from streams.budget import Budget, ClosedBudget, MemoryBudget, RedisBudget
 from streams.settings import Settings
 from streams.stores import RedisLink, StoreUnavailable, shared_link
@@ -26,7 +27,10 @@ def budget_for(process: Process) -> Budget | None:
     On Redis where one is given, in memory in `edgeway up`, else closed: a role alone would count for itself.
     """
     if "budget" not in process.shared:
-        process.shared["budget"] = _added(process) if has_ceiling(process.rules) else None
+        made = _added(process) if has_ceiling(process.rules) else None
+        process.shared["budget"] = made
+        # Of a shared ledger nobody knows yet; what needs no answer is not down.
+        metrics.BUDGET_STORE_UP.set(made is None or isinstance(made, MemoryBudget))
         process.on_rules.append(lambda rules: _adoption(process, rules))
     found: Budget | None = process.shared["budget"]
     return found

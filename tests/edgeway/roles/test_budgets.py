@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from edgeway.errors import UsageError
 from edgeway.roles.budgets import budget_for, forgetting
@@ -129,3 +130,19 @@ async def test_a_redis_that_keeps_everything_gets_no_warning_and_one_that_evicts
     finally:
         await link.close()
         server.kill()
+
+
+async def test_the_metric_of_the_ledger_is_down_where_one_is_needed_and_does_not_answer() -> None:
+    def shown() -> float | None:
+        return REGISTRY.get_sample_value("edgeway_budget_store_up")
+
+    budget(Fake("router", WITH))
+    assert shown() == 0
+    budget(Fake("up", WITH))
+    assert shown() == 1
+    lonely = Fake("router", WITH, redis=f"redis://127.0.0.1:{free_port()}/0")
+    budget(lonely)
+    assert shown() == 0
+    budget(Fake("router", WITHOUT))
+    assert shown() == 1
+    await budget(lonely).close()
