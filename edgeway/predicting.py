@@ -45,7 +45,7 @@ def train(examples: Sequence[Example], target: str, field: str) -> dict[str, Any
     """Train on all, write to `target`, and report figures of held-out folds.
 
     Raises:
-        UsageError: too few examples, or `target` cannot be written.
+        UsageError: too few examples, such that no predictor comes of them, or `target` cannot be written.
     """
     accepted = np.array([example.accepted for example in examples])
     kinds = int(accepted.sum()), int(len(accepted) - accepted.sum())
@@ -55,9 +55,13 @@ def train(examples: Sequence[Example], target: str, field: str) -> dict[str, Any
         )
     texts = [example.text for example in examples]
     labels = [example.label or "" for example in examples] if any(e.label for e in examples) else None
-    held = held_out(texts, accepted, labels)
     try:
-        save_predictor(target, fit_predictor(texts, list(accepted), labels, field=field))
+        held = held_out(texts, accepted, labels)
+        fitted = fit_predictor(texts, list(accepted), labels, field=field)
+    except ValueError as error:
+        raise UsageError(f"no predictor comes of these requests: {error}") from error
+    try:
+        save_predictor(target, fitted)
         load_predictor(target)
     except (OSError, ValueError) as error:
         raise UsageError(f"{target} cannot be written: {error}") from error

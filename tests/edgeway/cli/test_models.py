@@ -103,6 +103,21 @@ def test_a_predictor_is_trained_from_a_file(tmp_path: Path, capsys: pytest.Captu
     assert (load_predictor(tmp_path / "p.npz").expected({"text": "where is my card"}) or 0) > 0.5
 
 
+@pytest.mark.parametrize(
+    ("text", "label", "message"),
+    [("\u202e !?", None, "no text holds a word"), ("words", "l", "labels are too many")],
+)
+def test_examples_of_which_no_predictor_comes_are_refused(
+    text: str, label: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = [{"text": text, "accepted": n % 2 == 0, "label": label and f"{label}{n}"} for n in range(2000)]
+    source = lines(tmp_path / "told.jsonl", told)
+    assert main(["models", "predictor", "--from", source, "--out", "p.npz"]) == 2
+    said = capsys.readouterr().err
+    assert "no predictor comes of these requests" in said
+    assert message in said
+
+
 def test_an_example_nested_too_deep_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "told.jsonl"
     source.write_text("[" * 3000 + "]" * 3000 + "\n")
