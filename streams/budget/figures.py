@@ -15,6 +15,8 @@ log = logging.getLogger(__name__)
 
 ALL = "all"
 OTHER = "other"
+TAKEN = frozenset((ALL, OTHER))
+"""Tenants that are called so are shown as `tenant:all`: theirs would stand where the sums are looked for."""
 _NOTHING = Balance(None, 0.0, 0.0)
 
 
@@ -29,12 +31,12 @@ class Figures:
         """Show these tenants from now on."""
         for tenant in set(self._named) - set(limits.own):
             for gauge in (metrics.BUDGET_SPENT, metrics.BUDGET_RESERVED, metrics.BUDGET_LIMIT):
-                gauge.remove(tenant)
+                gauge.remove(_label(tenant))
         self._named = {tenant: self._named.get(tenant, _NOTHING) for tenant in limits.own}
         self._limits = limits
         _show_limit(ALL, limits.total)
         for tenant in limits.own:
-            _show_limit(tenant, limits.of(tenant))
+            _show_limit(_label(tenant), limits.of(tenant))
 
     def show(self, total: Balance, tenants: Mapping[str, Balance]) -> None:
         """The balances as the last call found them."""
@@ -42,7 +44,7 @@ class Figures:
         for tenant, balance in tenants.items():
             if tenant in self._named:
                 self._named[tenant] = balance
-                _show(tenant, balance)
+                _show(_label(tenant), balance)
         named = self._named.values()
         spent = max(0.0, total.spent - sum(each.spent for each in named))
         reserved = max(0.0, total.reserved - sum(each.reserved for each in named))
@@ -64,10 +66,14 @@ class Figures:
         )
 
 
-def _show(tenant: str, balance: Balance) -> None:
-    metrics.BUDGET_SPENT.labels(tenant).set(balance.spent)
-    metrics.BUDGET_RESERVED.labels(tenant).set(balance.reserved)
+def _label(tenant: str) -> str:
+    return f"tenant:{tenant}" if tenant in TAKEN else tenant
 
 
-def _show_limit(tenant: str, limit: int | None) -> None:
-    metrics.BUDGET_LIMIT.labels(tenant).set(float("inf") if limit is None else units(limit))
+def _show(label: str, balance: Balance) -> None:
+    metrics.BUDGET_SPENT.labels(label).set(balance.spent)
+    metrics.BUDGET_RESERVED.labels(label).set(balance.reserved)
+
+
+def _show_limit(label: str, limit: int | None) -> None:
+    metrics.BUDGET_LIMIT.labels(label).set(float("inf") if limit is None else units(limit))
