@@ -105,12 +105,18 @@ def test_a_predictor_is_trained_from_a_file(tmp_path: Path, capsys: pytest.Captu
 
 @pytest.mark.parametrize(
     ("text", "label", "message"),
-    [("\u202e !?", None, "no text holds a word"), ("words", "l", "labels are too many")],
+    [("\u202e\u0000", None, "no text holds a word"), ("words", "l", "labels are too many")],
 )
 def test_examples_of_which_no_predictor_comes_are_refused(
-    text: str, label: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str,
+    label: str | None,
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told = [{"text": text, "accepted": n % 2 == 0, "label": label and f"{label}{n}"} for n in range(2000)]
+    monkeypatch.setattr("streams.router.predictor_fit.SKETCH_BYTES", 640)
+    told = [{"text": text, "accepted": n % 2 == 0, "label": label and f"{label}{n}"} for n in range(200)]
     source = lines(tmp_path / "told.jsonl", told)
     assert main(["models", "predictor", "--from", source, "--out", "p.npz"]) == 2
     said = capsys.readouterr().err
