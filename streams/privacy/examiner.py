@@ -114,17 +114,25 @@ class Examiner:
             return UNDECIDED
 
     def _examined(self, parts: tuple[Any, ...]) -> Verdict:
-        kinds: set[str] = set()
+        found: list[Finding] = []
         for layer in self._layers(parts):
-            kinds |= {finding.kind for finding in layer}
-            if kinds and not self._may_mask:
+            found += layer
+            if found and not self._may_mask:
                 break
-        if not kinds:
+        if not found:
             return NORMAL
         return Verdict(
             level="high",
-            reasons=tuple(sorted(kinds)),
-            masked=kinds <= self._may_mask and self._can_be_masked(parts),
+            reasons=tuple(sorted({finding.kind for finding in found})),
+            masked=self._is_covered(found) and self._can_be_masked(parts),
+        )
+
+    def _is_covered(self, found: Sequence[Finding]) -> bool:
+        """Whether each finding may be masked, or is part of one that may, as a name in an e-mail address."""
+        hidden = {one.text for one in found if one.kind in self._may_mask}
+        others = {one.text for one in found if one.kind not in self._may_mask}
+        return bool(hidden) and all(
+            any(other != text and other in text for text in hidden) for other in others
         )
 
     def _can_be_masked(self, parts: tuple[Any, ...]) -> bool:

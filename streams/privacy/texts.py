@@ -31,6 +31,7 @@ _TELLING_KEY = re.compile(
 )
 _WORDS = re.compile(r"[_\-.\s/]+|(?<=[a-z])(?=[A-Z])")
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}(?![A-Za-z0-9+/_=-])")
+_SPACED = re.compile(r"(?<!\S)\S(?: \S){7,}(?!\S)")
 _PRINTED = re.compile(rb"[\x20-\x7e\t]{16,}")
 _WHOLE_BASE64 = re.compile(r"(?:data:[\w.+/;=-]{0,100};base64,)?([A-Za-z0-9+/_\r\n-]{12,}+={0,2})\s*")
 _UNSEEN = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\u00ad]")
@@ -141,7 +142,9 @@ class Texts:
             yield from self._decoded(plain, encoded + 1)
 
     def _decoded(self, text: str, encoded: int) -> Iterator[str]:
-        """What URL encoding, HTML entities and base64 hide in a text."""
+        """What URL encoding, HTML entities, base64 and letters spaced out hide in a text."""
+        for match in _SPACED.finditer(text):
+            yield from self._text(match[0].replace(" ", ""), "", _ENCODED)
         if "%" in text:
             other = unquote_plus(text)
             if other != text:

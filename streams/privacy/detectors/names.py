@@ -83,6 +83,14 @@ _WORDS_TOO = frozenset(
 )
 _LOWER_TOO = _WORDS_TOO | {"max", "marina", "urban"}
 
+_MEASURES = frozenset(
+    (
+        *("bn", "mn", "mio", "mrd", "mln", "tn", "tsd", "pct", "bps", "bp", "yoy", "qoq", "mom", "ytd", "vs"),
+        *("approx", "eps", "ebit", "ebitda", "capex", "opex", "cagr"),
+    )
+)
+"""What stands behind or beside figures in reports, and in no list of words: each was taken for a place."""
+
 
 class Names:
     """Words are findings where the classifier's doubt that they are none exceeds its threshold."""
@@ -112,7 +120,7 @@ class Names:
         for token, chances in self._model.chances(text):
             doubt = 1.0 - float(chances[0])
             bar = _COMMON_BAR if _is_common(token) else self._model.threshold
-            if doubt < bar or token.word in _DATES:
+            if doubt < bar or token.word in _DATES or _is_measure(text, token):
                 continue
             found = CLASSES[1 + int(chances[1:].argmax())]
             if kind and _JOINT.fullmatch(text, end, token.start):
@@ -127,6 +135,13 @@ class Names:
             kind, start, end, score = found, token.start, token.end, doubt
         if kind:
             yield Finding(kind, text[start:end], score, NAME)
+
+
+def _is_measure(text: str, token: Token) -> bool:
+    """Whether a word is one of a report's units; in capitals (`MN` is a state too) only behind a number."""
+    if token.word not in _MEASURES:
+        return False
+    return token.shape[0] == "l" or text[: token.start].rstrip(" .").endswith(tuple("0123456789"))
 
 
 def _is_common(token: Token) -> bool:

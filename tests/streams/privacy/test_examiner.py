@@ -271,3 +271,36 @@ def test_a_process_without_detectors_loads_none() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("write to john.smith@corp.example", True),
+        ("Dr. John Smith, write to john.smith@corp.example", False),
+    ],
+)
+def test_a_name_within_an_address_is_masked_with_it(text: str, masked: bool) -> None:
+    verdict = examiner_of(Examination(mask=("email",))).examine(text)
+    assert (verdict.level, verdict.masked) == ("high", masked)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "revenue 12 bn",
+        "sales of 5 mn, up 4 pct yoy",
+        "EBITDA 4 bn USD in Q3",
+        "gross profit 4 mio",
+        "operating income was $1.2bn vs $1.0bn",
+    ],
+)
+def test_the_measures_of_a_report_are_no_places(text: str) -> None:
+    assert examiner_of(Examination()).findings(text) == []
+
+
+def test_letters_that_are_spaced_out_are_read_together() -> None:
+    examiner = examiner_of(Examination(mask=("email",)))
+    verdict = examiner.examine("write to j a n e . d o e @ e x a m p l e . c o m please")
+    assert (verdict.level, verdict.masked) == ("high", False)
+    assert examiner.examine("is it plan a or b, or c 1 2 3").level == "normal"
