@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,6 +17,19 @@ __all__ = ["redis_server"]
 # Under `nohup` a hang-up is ignored, and every process that a test starts would inherit that.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # for tests that import ONNX Runtime before `workers`
+
+
+@pytest.fixture(autouse=True)
+def _logs_of_the_test_alone() -> Iterator[None]:
+    """A command that ran in a test leaves a handler on a stream that is closed by then: each later warning
+    printed a traceback instead, thousands in a test of laws, which took minutes over it."""
+    root = logging.getLogger()
+    before, level = set(root.handlers), root.level
+    yield
+    for handler in root.handlers[:]:
+        if type(handler) is logging.StreamHandler and handler not in before:
+            root.removeHandler(handler)
+            root.setLevel(level)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
