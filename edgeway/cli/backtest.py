@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from edgeway import logs
 from edgeway.cli.arguments import Subparsers, back, command, duration, read_settings
+from edgeway.cli.inputs import opened_file
 from edgeway.cli.output import bar, out_text, say, say_bad
 from edgeway.errors import Exit, OutputLost, UsageError
 
@@ -180,7 +181,7 @@ def _feedback(file: str | None, bad: list[BadLine]) -> dict[str, Feedback]:
     if file is None:
         return {}
     found: list[Feedback] = []
-    with _opened("--feedback", file) as stream:
+    with opened_file(file, "--feedback") as stream:
         for number, line in enumerate(stream, 1):
             if not line.strip():
                 continue
@@ -205,7 +206,7 @@ def _traffic(settings: Settings, args: argparse.Namespace) -> Iterator[IO[bytes]
         with _again(sys.stdin.buffer) as stream:
             yield stream
     else:
-        with _opened("RECORDED", args.recorded) as stream:
+        with opened_file(args.recorded, "RECORDED") as stream:
             if stream.seekable():
                 yield stream
             else:
@@ -247,10 +248,3 @@ def _kept(file: str | None) -> Iterator[Any]:
             # The mode above counts for a new file only.
             os.fchmod(number, 0o600)
         yield stream
-
-
-def _opened(what: str, file: str) -> IO[bytes]:
-    try:
-        return Path(file).open("rb")
-    except OSError as exc:
-        raise UsageError(f"{what} {file}: cannot be read: {exc.strerror or exc}") from exc

@@ -8,12 +8,12 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from edgeway import logs
 from edgeway.cli.arguments import Subparsers, command, read_settings
+from edgeway.cli.inputs import opened
 from edgeway.cli.output import out, out_text, say
 from edgeway.errors import Exit, UsageError
 
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     beats = _beats(settings, args) if live or args.save_registry is not None else None
     if args.requests is None:
         return Exit.OK
-    with _opened(args.requests) as stream:
+    with opened(args.requests) as stream:
         planner, setting = _prepared(settings, args, beats)
         return _explain(stream, planner, setting, args)
 
@@ -154,14 +154,3 @@ def _json(explained: Explained) -> str:
 def _message(explained: Explained) -> str:
     assert explained.error is not None
     return explained.error.message
-
-
-def _opened(file: str) -> AbstractContextManager[IO[bytes]]:
-    if file == "-":
-        if sys.stdin is None:
-            raise UsageError("standard input is closed; give it the requests, or name a file")
-        return nullcontext(sys.stdin.buffer)
-    try:
-        return Path(file).open("rb")
-    except OSError as exc:
-        raise UsageError(f"{file}: cannot be read: {exc.strerror or exc}") from exc

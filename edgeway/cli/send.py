@@ -7,13 +7,14 @@ import asyncio
 import io
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from edgeway import logs
 from edgeway.cli.arguments import Subparsers, command, duration, positive, read_settings
+from edgeway.cli.inputs import opened
 from edgeway.cli.output import Bar, bar, out, out_json, out_text, say, say_bad
 from edgeway.errors import Exit, UsageError
 
@@ -76,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--file brings whole requests: leave out {flags}")
     request = None if many else _asked(args)
     manner = Manner(args.format, args.rate, args.timeout / 1000 if args.wait else None)
-    with _opened(args.file) as stream, bar("sending", _length(args.file), many) as progress:
+    source = opened(args.file, "--file") if many else nullcontext(io.BytesIO())
+    with source as stream, bar("sending", _length(args.file), many) as progress:
         lines = _lines(stream) if request is None else _single(request)
         outcome = Outcome()
         try:
@@ -86,19 +88,6 @@ def run(args: argparse.Namespace) -> int:
             _end(outcome, True, args.wait, args.json)
             return Exit.INTERRUPTED
     return _end(outcome, many, args.wait, args.json)
-
-
-def _opened(file: str | None) -> AbstractContextManager[IO[bytes]]:
-    if file is None:
-        return nullcontext(io.BytesIO())
-    if file == "-":
-        if sys.stdin is None:
-            raise UsageError("--file -: standard input is closed; give it the requests, or name a file")
-        return nullcontext(sys.stdin.buffer)
-    try:
-        return Path(file).open("rb")
-    except OSError as exc:
-        raise UsageError(f"--file {file}: cannot be read: {exc}") from exc
 
 
 def _length(file: str | None) -> int | None:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,16 +34,6 @@ from streams.settings import Settings
 pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[2]
 RULES = '{"tasks": {"intent": {"capability": "nlp/intent"}}}'
-
-
-@pytest.fixture(scope="module")
-def bootstrap() -> Iterator[str]:
-    cluster = EmbeddedKafka(BrokerSettings())
-    cluster.start_sync()
-    try:
-        yield cluster.bootstrap
-    finally:
-        cluster.stop_sync()
 
 
 @pytest.fixture

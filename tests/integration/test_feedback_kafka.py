@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from edgeway import kafka
 from edgeway.cli import main
-from edgeway.embedded import BrokerSettings, EmbeddedKafka
 from schemas import codec, ids, topics
 from schemas.messages import Model, Result
 from streams.settings import Settings
@@ -21,16 +19,6 @@ from workers.models.cards import read_card, write_card
 pytestmark = pytest.mark.integration
 CARD = {"name": "m", "version": "1", "side": "local", "capability": "nlp/intent"}
 ANSWERS = 240
-
-
-@pytest.fixture(scope="module")
-def bootstrap() -> Iterator[str]:
-    cluster = EmbeddedKafka(BrokerSettings())
-    cluster.start_sync()
-    try:
-        yield cluster.bootstrap
-    finally:
-        cluster.stop_sync()
 
 
 def answers() -> list[Result]:
