@@ -49,7 +49,7 @@ class Worker:
         self._partials = Partials(f"edgeway/worker/{name}")
         self._services: dict[tuple[str, str], Service] = {}
         self._stopping = False
-        self._counts = payer is not None
+        self._uncounted_told = payer is not None
         if not backends:
             raise WorkerError("a worker needs at least one backend")
         for backend in backends:
@@ -168,8 +168,8 @@ class Worker:
 
     def _objection(self, subtask: Subtask, service: Service | None) -> Failure | None:
         """Why a subtask reaches no model, None where it may."""
-        if subtask.max_cost > 0.0 and not self._counts:
-            self._counts = True
+        if subtask.max_cost > 0.0 and not self._uncounted_told:
+            self._uncounted_told = True
             log.info(
                 "worker %s runs what may cost up to %g, and its rules set no budget: no ceiling counts it. "
                 "Start it with the --rules and --redis of the router if there is one",

@@ -86,12 +86,11 @@ class Planner:
         self.rules = rules
         self._lexicon = Lexicon(rules)
         self._splitter = Splitter(rules, decomposers or {})
-        self._examiner: Examines = examiner_of(rules.privacy) if examiner is None else examiner
         self._terms = Terms(
             version=rules.version,
             constraints=asked(constraints),
             prices=Prices(rules),
-            examiner=self._examiner,
+            examiner=examiner_of(rules.privacy) if examiner is None else examiner,
             examination=rules.privacy,
             predictors=dict(predictors or {}),
         )
@@ -195,7 +194,7 @@ class Planner:
     def _refused(self, admitted: Admitted, failure: Failure, task: TaskFound | None = None) -> Planned:
         verdict = self._floor(admitted, task)
         if verdict.level == "normal":
-            verdict = verdict_of(admitted.request, self._examiner)
+            verdict = verdict_of(admitted.request, self._terms_of(task).examiner)
         name = admitted.request.task if task is None else task.name
         return self.refused(info_of(admitted, verdict, name, None), failure)
 
@@ -233,8 +232,8 @@ class Planner:
                 own[name] = self._terms._replace(examiner=examiner_of(examination), examination=examination)
         return own
 
-    def _terms_of(self, task: TaskFound) -> Terms:
-        return self._own.get(task.name, self._terms) if self._own else self._terms
+    def _terms_of(self, task: TaskFound | None) -> Terms:
+        return self._terms if task is None else self._own.get(task.name, self._terms)
 
     def _over_names(self, verdict: Verdict, task: TaskFound) -> Verdict:
         """`verdict`, raised where a decomposer made a step's name of what must stay: every subtask carries

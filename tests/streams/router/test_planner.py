@@ -482,3 +482,17 @@ class TestDetectorsOfATask:
         )
         considered = planner.consider(admitted_of(request(task=task, inputs={"text": text})), NOW)
         assert considered.info.privacy.level == level
+
+    def test_hold_for_a_request_that_its_decomposer_fails_on(self):
+        def fails(request):
+            raise ValueError
+
+        said = {"tasks": self.RULES, "privacy": {"detectors": ["formats"]}, "builtin": False}
+        planner = Planner(
+            parse_rules(msgspec.json.encode(said)), decomposers={"open": fails, "letter": fails}
+        )
+        for task, level in (("open", "normal"), ("letter", "high")):
+            asked = request(task=task, inputs={"text": "signed on 3 March 2024"})
+            refused = planner.consider(admitted_of(asked), NOW)
+            assert refused.plan.answer.error.code == "decomposer_failed"
+            assert refused.plan.answer.privacy.level == level
