@@ -32,6 +32,7 @@ class Card(Part, frozen=True, kw_only=True):
     or unknown; an unknown cost bound keeps a paid target closed. `calibrated` says that its confidence may be
     believed. `max_batch` and `max_wait_ms` rule batching: at most so many rows, waited for at most so long
     while busy. `cacheable`: equal inputs and params give equal outputs, whenever and by whomever asked.
+    `licence` and `source` are the model's and its data's; `quality` says in a line what was measured on what.
     """
 
     capability: str
@@ -51,11 +52,17 @@ class Card(Part, frozen=True, kw_only=True):
     description: str = ""
     cacheable: bool = False
     calibration: Calibration | None = None
+    licence: str = ""
+    source: str = ""
+    quality: str = ""
 
 
 class Live(Part, frozen=True, kw_only=True):
     """Live figures of one capability on one worker. `error_ratio` and the percentiles are of the last ten
     seconds or, where that is less, the last ten rows within a minute; times in ms, None = nothing yet.
+    `busy_ms` is how long the oldest run of now has been running: of a model that hangs it grows without end.
+    `provider` names what computes (`CPUExecutionProvider`), `gpu` is the share of the last second that the
+    GPU was at work, None where there is none to ask.
     """
 
     queue: int = 0
@@ -65,6 +72,9 @@ class Live(Part, frozen=True, kw_only=True):
     error_ratio: float = 0.0
     served: int = 0
     load_ms: float = 0.0
+    busy_ms: float = 0.0
+    provider: str = ""
+    gpu: float | None = None
 
 
 class Offer(Part, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from schemas.cards import Card
 from schemas.errors import Malformed, UnknownTopic
@@ -32,8 +32,17 @@ from workers.faults import told
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
+Load = Callable[[], object]
 MARK = "__edgeway_cards__"
 """Attribute under which `capability` notes a function's cards and forms."""
+
+
+class Marked(NamedTuple):
+    """What `capability` notes."""
+
+    card: Card
+    batch: bool
+    load: Load | None
 
 
 def capability(
@@ -53,11 +62,17 @@ def capability(
     output_schema: dict[str, Any] | None = None,
     description: str | None = None,
     cacheable: bool = False,
+    licence: str = "",
+    source: str = "",
+    quality: str = "",
+    load: Load | None = None,
 ) -> Callable[[F], F]:
     """Offer a function as the capability `local/text/tokenize` or `cloud/...`. The function stays as it is.
 
     `cost` a call, in the prices' currency; `max_cost` a call's upper bound (None: `cost`, where tokens cost
-    nothing). `cacheable`: equal inputs give equal outputs. May be given several times, once for each side.
+    nothing). `cacheable`: equal inputs give equal outputs. `load` is called once in a thread before the first
+    call: it reads models and warms up, and raises what keeps the capability from being offered. May be given
+    several times, once for each side.
 
     Raises:
         LoadError: a name that makes no topic, or limits that make no sense.
@@ -91,8 +106,11 @@ def capability(
             max_wait_ms=max_wait_ms,
             description=description or (inspect.getdoc(function) or "").partition("\n")[0],
             cacheable=cacheable,
+            licence=licence,
+            source=source,
+            quality=quality,
         )
-        setattr(function, MARK, (*getattr(function, MARK, ()), (card, batch)))
+        setattr(function, MARK, (*getattr(function, MARK, ()), Marked(card, batch, load)))
         return function
 
     return mark
@@ -115,14 +133,20 @@ def _named(name: str) -> tuple[Side, str]:
 
 def backends_of(function: Function) -> tuple[FunctionBackend, ...]:
     """The backends of a function that was marked by `capability`; none of another."""
-    return tuple(FunctionBackend(card, function, batch=batch) for card, batch in getattr(function, MARK, ()))
+    return tuple(
+        FunctionBackend(card, function, batch=batch, load=load)
+        for card, batch, load in getattr(function, MARK, ())
+    )
 
 
 class FunctionBackend:
     """A function as a backend. An async one runs on a loop of its own, its rows side by side."""
 
-    def __init__(self, card: Card, function: Function, *, batch: bool = False) -> None:
+    def __init__(
+        self, card: Card, function: Function, *, batch: bool = False, load: Load | None = None
+    ) -> None:
         self.card = card
+        self._load = load
         self._function = function
         self._batch = batch
         self._arguments = None if batch else Arguments.of(function)
@@ -131,6 +155,8 @@ class FunctionBackend:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def load(self) -> None:
+        if self._load is not None:
+            await asyncio.to_thread(self._load)
         if self._async and self._loop is None:
             self._loop = asyncio.new_event_loop()
             threading.Thread(
