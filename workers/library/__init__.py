@@ -1,29 +1,21 @@
-"""Ready-made local capabilities that prepare inputs for others, as an app: `"apps": ["workers.library"]`.
+"""Ready-made local capabilities, as an app: `"apps": ["workers.library"]`.
 
-`text/clean`, `multimodal/align`, and `image/preprocess` where Pillow is installed (`edgeway[images]`).
+Each group gives what it has to offer; what needs a package not installed is left out, and the log says
+which extra brings it.
 """
 
 from __future__ import annotations
 
-import logging
-from importlib.util import find_spec
+from importlib import import_module
 
 from workers.backends import Backend
-from workers.library.align import align
-from workers.library.text import clean
 
-__all__ = ["align", "clean", "images"]
-
-log = logging.getLogger(__name__)
+GROUPS = ("nlp", "vision", "geo", "traffic", "finance", "multimodal")
 
 
-def _images() -> list[Backend]:
-    if find_spec("PIL") is None:
-        log.warning("local/image/preprocess is not offered: it needs Pillow; install edgeway[images]")
-        return []
-    from workers.library.image import ImageBackend
-
-    return [ImageBackend()]
+def offers() -> list[Backend]:
+    """The backends of every group."""
+    return [backend for group in GROUPS for backend in import_module(f"{__name__}.{group}").offers()]
 
 
-images = _images()
+backends = offers()

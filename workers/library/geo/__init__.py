@@ -1,0 +1,10 @@
+"""Positions."""
+
+from __future__ import annotations
+
+from workers.backends import Backend
+
+
+def offers() -> list[Backend]:
+    """What this group has to offer."""
+    return []

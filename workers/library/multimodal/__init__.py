@@ -1,0 +1,12 @@
+"""Texts and images of one request together."""
+
+from __future__ import annotations
+
+from workers.backends import Backend
+from workers.backends.function import backends_of
+from workers.library.align import align
+
+
+def offers() -> list[Backend]:
+    """What this group has to offer."""
+    return [*backends_of(align)]
