@@ -37,7 +37,9 @@ class Figures:
         self._runs.append(run)
         self.served += run.rows
 
-    def live(self, now: float, *, queue: int = 0, in_flight: int = 0, load_ms: float = 0.0) -> Live:
+    def live(
+        self, now: float, *, queue: int = 0, in_flight: int = 0, load_ms: float = 0.0, busy_ms: float = 0.0
+    ) -> Live:
         """The figures at `now`; percentiles by row, nearest rank."""
         while self._runs and self._runs[0].ended < now - OLDEST_MS:
             self._runs.popleft()
@@ -53,6 +55,7 @@ class Figures:
             error_ratio=errors / rows if rows else 0.0,
             served=self.served,
             load_ms=load_ms,
+            busy_ms=busy_ms,
         )
 
     def _recent(self, now: float) -> list[Run]:

@@ -8,19 +8,18 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
-from schemas.cards import Card, Offer
+from schemas.cards import Offer
 from streams import metrics
-from streams.delivery import Clock, Lane
+from streams.delivery import Clock
 from workers import figures
-from workers.backends import Answer, Backend, Call, OneByOne, RemoteBackend
+from workers.backends import Answer, Backend
 from workers.batching import Batcher, rows_one_by_one
-from workers.crew import Crew
-from workers.errors import LoadError, WorkerError
-from workers.inference import BACKEND_FAULTS, infer, late
+from workers.engine import Engine
+from workers.errors import WorkerError
+from workers.inference import BACKEND_FAULTS, late
 from workers.payments import Errands, Till, is_paid
-from workers.work import Run, Work
+from workers.work import Origin, Run, Work, kin_of_work
 
 log = logging.getLogger(__name__)
 
@@ -43,38 +42,35 @@ class Service:
     def __init__(
         self,
         backend: Backend,
-        finish: Callable[[Card, Run], None],
+        finish: Callable[[Run], None],
         clock: Clock,
         limits: Limits,
         till: Till | None = None,
     ) -> None:
-        self.backend = backend
-        self._remote = isinstance(backend, RemoteBackend)
+        self._engine = Engine(backend, clock, self._returned, limits.threads)
         self._finish = finish
         self._clock = clock
-        self._limits = limits
         self._till = till
         card = backend.card
-        self._one_by_one = isinstance(backend, OneByOne) and backend.one_by_one
-        self._batcher: Batcher[Work] = Batcher(
-            1 if self._one_by_one else card.max_batch, card.max_wait_ms, limits.max_rows, limits.max_bytes
-        )
+        self._batcher: Batcher[Work] = Batcher(1, card.max_wait_ms, limits.max_rows, limits.max_bytes)
+        self._fit()
         self._figures = figures.Figures()
         self._inference_s = metrics.INFERENCE_S.labels(card.capability)
         self._batch_rows = metrics.BATCH_ROWS.labels(card.capability)
         self._answered = metrics.SUBTASKS.labels(card.capability, card.side)
         self._failed = metrics.BACKEND_FAULTS.labels(card.capability, card.side)
-        self._running: dict[int, tuple[float, int]] = {}
-        self._runs = 0
         self._done: deque[Run] = deque()
         self._crash: BaseException | None = None
         self._wake, self._roomy, self._quiet = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._errands = Errands(self._broke, self._wake.set)
         self._timer: asyncio.TimerHandle | None = None
-        self._crew: Crew | None = None
         self._stopped = False
-        self.load_ms = 0.0
         self.task: asyncio.Task[None] | None = None
+
+    @property
+    def backend(self) -> Backend:
+        """The backend of now."""
+        return self._engine.backend
 
     async def start(self) -> None:
         """Load the backend, then begin.
@@ -82,17 +78,29 @@ class Service:
         Raises:
             LoadError: the backend cannot be made ready.
         """
-        began = time.monotonic()
-        try:
-            await self.backend.load()
-        except WorkerError:
-            raise
-        except Exception as error:
-            raise LoadError(f"{self.backend.card.capability} cannot be loaded: {error}") from error
-        self.load_ms = (time.monotonic() - began) * 1000.0
+        await self._engine.start()
         self._loop = asyncio.get_running_loop()
-        self._crew = Crew(self.backend.card.capability, self._limits.threads)
         self.task = asyncio.create_task(self._run(), name=f"service {self.backend.card.capability}")
+
+    def switch(self, backend: Backend) -> None:
+        """From the next batch on run `backend`, loaded already and of the same capability; what runs ends on
+        the old one, which is closed then.
+
+        Raises:
+            WorkerError: it is of another capability.
+        """
+        self._engine.switch(backend)
+        self._fit()
+        # Of what waits the old backend said which may share a batch.
+        for work in sorted(self._batcher.drop(lambda work: True), key=lambda work: work.arrived):
+            work.key = kin_of_work(backend, work)
+            self._batcher.put(work)
+        self._wake.set()
+
+    def _fit(self) -> None:
+        card = self.backend.card
+        self._batcher.max_batch = 1 if self._engine.one_by_one else card.max_batch
+        self._batcher.max_wait_ms = card.max_wait_ms
 
     async def stop(self, deadline_s: float) -> None:
         """Finish what is here within `deadline_s`; drop the rest unfinished: it comes again elsewhere."""
@@ -109,39 +117,36 @@ class Service:
         self._roomy.set()
         if self._timer is not None:
             self._timer.cancel()
-        if self._crew is not None:
-            self._crew.close()
         if self.task is not None:
             self.task.cancel()
             await asyncio.wait((self.task,), timeout=1.0)
-        if self._running:
-            log.warning("%s is still running; its backend is left as it is", self.backend.card.capability)
-        else:
-            self.backend.close()
+        self._engine.close()
 
     @property
     def pending(self) -> int:
         """Rows that wait or run."""
-        return self._batcher.rows + sum(rows for _, rows in self._running.values())
+        return self._batcher.rows + self._engine.rows
 
     @property
     def stuck_since(self) -> float | None:
         """When the oldest run of now began (`time.monotonic()`), None where none runs: for the watchdog."""
-        return min((began for began, _ in self._running.values()), default=None)
+        return self._engine.oldest
 
     def offer(self) -> Offer:
+        now = time.monotonic()
         live = self._figures.live(
-            time.monotonic() * 1000.0,
+            now * 1000.0,
             queue=self._batcher.rows,
-            in_flight=sum(rows for _, rows in self._running.values()),
-            load_ms=self.load_ms,
+            in_flight=self._engine.rows,
+            load_ms=self._engine.load_ms,
+            busy_ms=(now - (self._engine.oldest or now)) * 1000.0,
         )
         return Offer(card=self.backend.card, live=live)
 
     def room(self, size: int) -> bool:
         return self._batcher.room(size)
 
-    async def wait_for_room(self, size: int, lane: Lane) -> bool:
+    async def wait_for_room(self, size: int, lane: Origin) -> bool:
         """Wait until `size` bytes fit; False where the lane went or the service stopped meanwhile."""
         while not self._batcher.room(size):
             if self._stopped or not lane.alive:
@@ -158,7 +163,7 @@ class Service:
         self._batcher.put(work)
         self._wake.set()
 
-    def forget(self, lane: Lane) -> None:
+    def forget(self, lane: Origin) -> None:
         """Drop what waits for a revoked lane; what runs for it finishes silently."""
         self._batcher.drop(lambda work: work.lane is lane)
         self._roomy.set()
@@ -178,24 +183,21 @@ class Service:
             await self._wake.wait()
 
     def _dispatch(self) -> None:
-        assert self._crew is not None
-        while self._batcher.rows and len(self._running) < self._crew.size:
-            batch = self._batcher.take(time.monotonic() * 1000.0, idle=not self._running)
+        while self._batcher.rows and self._engine.free:
+            batch = self._batcher.take(time.monotonic() * 1000.0, idle=self._engine.idle)
             if not batch:
                 self._wake_when_due()
                 break
             self._roomy.set()
             if works := self._fresh(batch):
-                self._runs += 1
-                self._running[self._runs] = (time.monotonic(), len(works))
+                number = self._engine.claim(len(works))
                 if self._till is not None and any(map(is_paid, works)):
-                    self._errands.run(self._begin(self._till, self._runs, works))
+                    self._errands.run(self._begin(self._till, number, works))
                 else:
-                    self._crew.submit(partial(self._infer, self._runs, works))
+                    self._engine.run(number, works)
 
     async def _begin(self, till: Till, number: int, works: list[Work]) -> None:
         """Run the works for which may be paid, and answer the others."""
-        assert self._crew is not None
         paid = [work for work in works if is_paid(work)]
         refused = {
             id(work): Answer(error=failure, cost=0.0)
@@ -204,17 +206,19 @@ class Service:
         }
         if refused:
             over = [work for work in works if id(work) in refused]
-            answers = [refused[id(work)] for work in over]
-            self._done.append(Run(over, answers, self._clock.now(), 0.0, ran=False))
+            self._unrun(over, [refused[id(work)] for work in over])
         going = [work for work in works if id(work) not in refused and work.lane.alive]
         gone = [work for work in works if work.nonce and not work.lane.alive]
         if going:
-            self._running[number] = (time.monotonic(), len(going))
-            self._crew.submit(partial(self._infer, number, going))
+            self._engine.run(number, going)
         else:
-            del self._running[number]
+            self._engine.give_up(number)
         if gone:
             await till.payer.settle(gone, [0.0] * len(gone))
+
+    def _unrun(self, works: list[Work], answers: list[Answer]) -> None:
+        """Answer works that reach no model."""
+        self._done.append(Run(works, answers, self.backend.card, self._clock.now(), 0.0, ran=False))
 
     def _fresh(self, batch: list[Work]) -> list[Work]:
         """The works that are still worth computing; the expired ones are answered as such."""
@@ -223,7 +227,7 @@ class Service:
         expired = [work for work in alive if work.subtask.deadline <= now]
         if not expired:
             return alive
-        self._done.append(Run(expired, [late()] * len(expired), now, 0.0, ran=False))
+        self._unrun(expired, [late()] * len(expired))
         return [work for work in alive if work.subtask.deadline > now]
 
     def _wake_when_due(self) -> None:
@@ -235,33 +239,8 @@ class Service:
         wait_s = max(0.0, due / 1000.0 - time.monotonic())
         self._timer = self._loop.call_later(wait_s, self._wake.set)
 
-    def _infer(self, number: int, works: list[Work]) -> None:
-        """In a thread: run the model, and bring the answers back to the loop."""
-        began, started = self._clock.now(), time.perf_counter()
-        crash: BaseException | None = None
-        answers: list[Answer] = []
-        try:
-            rows = [work.row for work in works]
-            calls = self._calls(works) if self._remote else None
-            paid = any(work.nonce for work in works)
-            answers = infer(
-                self.backend, rows, lambda i: works[i].subtask.deadline <= self._clock.now(), calls, paid=paid
-            )
-        except BaseException as error:  # noqa: BLE001 - raised again on the loop, where it ends the worker
-            crash = error
-        run = Run(works, answers, began, (time.perf_counter() - started) * 1000.0)
-        try:
-            self._loop.call_soon_threadsafe(self._returned, number, run, crash)
-        except RuntimeError:
-            log.info("%s finished after its event loop had closed", self.backend.card.capability)
-
-    def _calls(self, works: list[Work]) -> list[Call]:
-        now, steady = self._clock.now(), time.monotonic()
-        return [Call(work.subtask.id, steady + (work.subtask.deadline - now) / 1000) for work in works]
-
-    def _returned(self, number: int, run: Run, crash: BaseException | None) -> None:
-        self._running.pop(number, None)
-        if self._one_by_one:
+    def _returned(self, run: Run, crash: BaseException | None) -> None:
+        if self._engine.one_by_one:
             most = self.backend.card.max_batch
             self._batcher.max_batch = rows_one_by_one(most, len(run.works), run.service_ms)
         self._crash = self._crash or crash
@@ -279,9 +258,9 @@ class Service:
             self._record(run)
 
     async def _settle(self, till: Till, run: Run) -> None:
-        card = self.backend.card
         works = zip(run.works, run.answers, strict=True)
-        await till.payer.settle(run.works, [till.cost(work.subtask, answer, card) for work, answer in works])
+        costs = [till.cost(work.subtask, answer, run.card) for work, answer in works]
+        await till.payer.settle(run.works, costs)
         self._record(run)
 
     def _record(self, run: Run) -> None:
@@ -294,4 +273,4 @@ class Service:
             if faults:
                 self._failed.inc(faults)
         self._answered.inc(len(run.works))
-        self._finish(self.backend.card, run)
+        self._finish(run)

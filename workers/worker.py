@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from schemas import codec
-from schemas.cards import Card, Offer
+from schemas.cards import Offer
 from schemas.errors import Malformed
 from schemas.ids import parse_subtask_id
 from schemas.messages import Failure, Subtask, Timings
@@ -21,7 +21,7 @@ from workers.faults import told
 from workers.partials import Partials
 from workers.payments import Payer, Till
 from workers.service import Limits, Service
-from workers.work import Run, Work
+from workers.work import Origin, Run, Work
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +49,7 @@ class Worker:
         self._partials = Partials(f"edgeway/worker/{name}")
         self._services: dict[tuple[str, str], Service] = {}
         self._stopping = False
+        self.has_budget = payer is not None
         self._uncounted_told = payer is not None
         if not backends:
             raise WorkerError("a worker needs at least one backend")
@@ -85,6 +86,28 @@ class Worker:
     def offers(self) -> tuple[Offer, ...]:
         """Cards and live figures; asks no model."""
         return tuple(service.offer() for service in self._services.values())
+
+    def service(self, side: str, capability: str) -> Service | None:
+        """Who serves a capability; None where nobody does."""
+        return self._services.get((side, capability))
+
+    def switch(self, backend: Backend) -> None:
+        """From the next batch on run `backend`, loaded already, in the place of the one of its capability.
+
+        Raises:
+            WorkerError: no such capability here.
+        """
+        card = backend.card
+        service = self.service(card.side, card.capability)
+        if service is None:
+            raise WorkerError(f"{card.side}/{card.capability} is not served here; known are {self.topics}")
+        service.switch(backend)
+
+    def bound(self, service: Service) -> float | None:
+        """The most that a call may cost, by the rules' prices or else the card; None where nobody says."""
+        card = service.backend.card
+        price = self._partials.prices.get(f"{card.side}/{card.capability}")
+        return card.max_cost if price is None else price.bound
 
     async def start(self) -> None:
         """Load every backend; `ready` then.
@@ -191,15 +214,15 @@ class Worker:
             )
         return None
 
-    def _finish(self, card: Card, run: Run) -> None:
-        """Write a run's answers, lane by lane."""
-        grouped: dict[int, tuple[Lane, list[int], list[Outgoing]]] = {}
+    def _finish(self, run: Run) -> None:
+        """Write a run's answers, origin by origin."""
+        grouped: dict[int, tuple[Origin, list[int], list[Outgoing]]] = {}
         for work, answer in zip(run.works, run.answers, strict=True):
             lane = work.lane
             if not lane.alive:
                 continue
             timings = Timings(queue_ms=float(max(0, run.began - work.appended)), service_ms=run.service_ms)
-            output = self._partials.answered(work.subtask, work.join, answer, card, timings)
+            output = self._partials.answered(work.subtask, work.join, answer, run.card, timings)
             group = grouped.get(id(lane))
             if group is None:
                 group = grouped[id(lane)] = (lane, [], [])

@@ -1,0 +1,189 @@
+"""The backend of a capability, the threads that run it, and what runs in them now."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from streams.delivery import Clock
+from workers.backends import Answer, Backend, Call, OneByOne, RemoteBackend
+from workers.crew import Crew
+from workers.errors import LoadError, WorkerError
+from workers.inference import infer
+from workers.work import Run, Work
+
+log = logging.getLogger(__name__)
+
+Back = Callable[[Run, BaseException | None], None]
+"""Told on the event loop of a run that ended, and of what broke the worker if something did."""
+
+
+class Running(NamedTuple):
+    """A run under way: since when (`time.monotonic()`), its rows, and the backend that has it."""
+
+    began: float
+    rows: int
+    backend: Backend
+
+
+class Engine:
+    """Runs batches on `backend`, each in a thread, and hands them back on the loop that called `start`.
+
+    `switch` puts another backend in its place from the next batch on. What runs then ends on the old one,
+    which is closed after its last run.
+    """
+
+    def __init__(self, backend: Backend, clock: Clock, back: Back, threads: int) -> None:
+        self.backend = backend
+        self._clock = clock
+        self._back = back
+        self._threads = threads
+        self._crew: Crew | None = None
+        self._running: dict[int, Running] = {}
+        self._claims = 0
+        self._closed = False
+        self.load_ms = 0.0
+
+    async def start(self) -> None:
+        """Load the backend and start the threads.
+
+        Raises:
+            LoadError: the backend cannot be made ready.
+        """
+        self.load_ms = await loaded(self.backend)
+        self._loop = asyncio.get_running_loop()
+        self._crew = Crew(self.backend.card.capability, self._threads)
+
+    @property
+    def free(self) -> bool:
+        """Whether a thread is free."""
+        return self._crew is not None and len(self._running) < self._crew.size
+
+    @property
+    def idle(self) -> bool:
+        return not self._running
+
+    @property
+    def rows(self) -> int:
+        """Rows under way."""
+        return sum(run.rows for run in self._running.values())
+
+    @property
+    def oldest(self) -> float | None:
+        """When the oldest run of now began (`time.monotonic()`), None where none runs."""
+        return min((run.began for run in self._running.values()), default=None)
+
+    @property
+    def one_by_one(self) -> bool:
+        backend = self.backend
+        return isinstance(backend, OneByOne) and backend.one_by_one
+
+    def claim(self, rows: int) -> int:
+        """Take a thread for `rows` on the backend of now; `run` or `give_up` the number that is given."""
+        self._claims += 1
+        self._running[self._claims] = Running(time.monotonic(), rows, self.backend)
+        return self._claims
+
+    def run(self, number: int, works: list[Work]) -> None:
+        """Run `works` under a claim; they may be fewer than were claimed."""
+        assert self._crew is not None
+        backend = self._running[number].backend
+        self._running[number] = Running(time.monotonic(), len(works), backend)
+        self._crew.submit(partial(self._infer, number, backend, works))
+
+    def give_up(self, number: int) -> None:
+        """A claim under which nothing is to run after all."""
+        self._let_go(self._running.pop(number).backend)
+
+    def switch(self, backend: Backend) -> None:
+        """From the next batch on run `backend`, which is loaded already.
+
+        Raises:
+            WorkerError: it is of another capability or side.
+        """
+        old, new = self.backend.card, backend.card
+        if (old.side, old.capability) != (new.side, new.capability):
+            raise WorkerError(
+                f"{new.side}/{new.capability} cannot take the place of {old.side}/{old.capability}"
+            )
+        replaced, self.backend = self.backend, backend
+        if replaced is not backend:
+            self._let_go(replaced)
+
+    def close(self) -> None:
+        """End the threads after what they have; close the backends that nothing runs on."""
+        self._closed = True
+        if self._crew is not None:
+            self._crew.close()
+        busy = {id(run.backend) for run in self._running.values()}
+        if busy:
+            log.warning("%s is still running; its backend is left as it is", self.backend.card.capability)
+        if id(self.backend) not in busy:
+            self.backend.close()
+
+    def _let_go(self, backend: Backend) -> None:
+        """Close a backend that was replaced, once nothing runs on it."""
+        if backend is self.backend or any(run.backend is backend for run in self._running.values()):
+            return
+        if self._crew is None or self._closed:
+            backend.close()
+        else:
+            # In a thread: letting go of a large model takes a while.
+            self._crew.submit(partial(_close, backend))
+
+    def _infer(self, number: int, backend: Backend, works: list[Work]) -> None:
+        """In a thread: run the model, and bring the answers back to the loop."""
+        began, started = self._clock.now(), time.perf_counter()
+        crash: BaseException | None = None
+        answers: list[Answer] = []
+        try:
+            rows = [work.row for work in works]
+            calls = self._calls(works) if isinstance(backend, RemoteBackend) else None
+            paid = any(work.nonce for work in works)
+            answers = infer(
+                backend, rows, lambda i: works[i].subtask.deadline <= self._clock.now(), calls, paid=paid
+            )
+        except BaseException as error:  # noqa: BLE001 - raised again on the loop, where it ends the worker
+            crash = error
+        took_ms = (time.perf_counter() - started) * 1000.0
+        run = Run(works, answers, backend.card, began, took_ms)
+        try:
+            self._loop.call_soon_threadsafe(self._returned, number, run, crash)
+        except RuntimeError:
+            log.info("%s finished after its event loop had closed", backend.card.capability)
+
+    def _calls(self, works: list[Work]) -> list[Call]:
+        now, steady = self._clock.now(), time.monotonic()
+        return [Call(work.subtask.id, steady + (work.subtask.deadline - now) / 1000) for work in works]
+
+    def _returned(self, number: int, run: Run, crash: BaseException | None) -> None:
+        backend = self._running.pop(number).backend
+        self._back(run, crash)
+        self._let_go(backend)
+
+
+async def loaded(backend: Backend) -> float:
+    """Load `backend`; how long it took, in ms.
+
+    Raises:
+        LoadError: it cannot be made ready.
+    """
+    began = time.monotonic()
+    try:
+        await backend.load()
+    except WorkerError:
+        raise
+    except Exception as error:
+        raise LoadError(f"{backend.card.capability} cannot be loaded: {error}") from error
+    return (time.monotonic() - began) * 1000.0
+
+
+def _close(backend: Backend) -> None:
+    try:
+        backend.close()
+    except Exception as error:  # noqa: BLE001 - a user's backend; the one in its place works
+        log.warning("%s: the old backend did not close: %s", backend.card.capability, type(error).__name__)
