@@ -4,44 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from schemas.bounds import MAX_MONEY
-from schemas.errors import ErrorCode
 from workers.backends import Answer
-
-MAX_ANSWER_BYTES = 1024 * 1024
-
-_OURS = frozenset({400, 406, 409, 411, 413, 414, 415, 422})
-"""What the caller's inputs may be to blame for; other 4xx speak of addresses, keys and quotas."""
-_WORDS = {
-    401: "the key that the URL carries is refused",
-    402: "it wants to be paid first",
-    403: "the key that the URL carries is refused",
-    404: "there is no such endpoint; look at fallback_url",
-    405: "it takes no POST; look at fallback_url",
-    408: "it gave up waiting",
-    410: "there is no such endpoint any more; look at fallback_url",
-    425: "too early",
-    429: "too many calls",
-    503: "it is overloaded or under repair",
-    504: "its own backend gave no answer",
-}
-
-
-class Trouble(Exception):
-    """An answer that cannot be used. The text follows the host's name, and quotes nothing of the answer."""
-
-
-def refusal_of(status: int) -> tuple[ErrorCode, str] | None:
-    """What a status says instead of an answer, None for one of success."""
-    if 200 <= status < 300:
-        return None
-    if status in _OURS:
-        return "bad_input", "it refuses these inputs"
-    if 300 <= status < 400:
-        return "backend_error", "a redirect, which is not followed; put the new address in fallback_url"
-    return "backend_error", _WORDS.get(status, "it failed" if status >= 500 else "it refuses the call")
+from workers.backends.remote_faults import Trouble
+from workers.backends.remote_wire import json_of
 
 
 def answer_of(body: bytes) -> Answer:
@@ -53,10 +19,7 @@ def answer_of(body: bytes) -> Answer:
     Raises:
         Trouble: no JSON, or a confidence, cost or usage that is none.
     """
-    try:
-        said = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Trouble("answered something else than JSON") from error
+    said = json_of(body)
     if not isinstance(said, dict):
         return Answer(said)
     if "output" not in said:

@@ -19,7 +19,7 @@ from tests.helpers.endpoint import Endpoint, Reply, endpoint
 from tests.helpers.redis import free_port
 from workers.backends import Answer, Call, RemoteBackend, Row
 from workers.backends.http import HttpBackend, body_of, build
-from workers.backends.http_answer import MAX_ANSWER_BYTES
+from workers.backends.remote_wire import USUAL
 from workers.errors import BadInput, LoadError
 from workers.inference import infer
 
@@ -176,8 +176,8 @@ async def test_a_trickle_ends_with_the_deadline(server: Endpoint) -> None:
 
 
 async def test_an_endless_answer_is_not_read(server: Endpoint) -> None:
-    server.reply = lambda _: Reply(body=b'"' + b"x" * (2 * MAX_ANSWER_BYTES))
-    assert str(MAX_ANSWER_BYTES) in message(await one(HttpBackend(FREE, server.url)), "backend_error")
+    server.reply = lambda _: Reply(body=b'"' + b"x" * (2 * USUAL.answer_bytes))
+    assert str(USUAL.answer_bytes) in message(await one(HttpBackend(FREE, server.url)), "backend_error")
 
 
 @pytest.fixture
@@ -219,8 +219,8 @@ async def test_nobody_there() -> None:
     assert answer.cost == 0.0, "what never left cannot be paid"
 
 
-@pytest.mark.parametrize(("card", "calls"), [(FREE, 2), (PAID, 1)])
-async def test_only_what_is_free_is_sent_twice(server: Endpoint, card: Card, calls: int) -> None:
+@pytest.mark.parametrize(("card", "calls"), [(FREE, 3), (PAID, 1)])
+async def test_only_what_is_free_is_sent_again(server: Endpoint, card: Card, calls: int) -> None:
     server.reply = lambda _: Reply(cut=True)
     answer = await one(HttpBackend(card, server.url))
     assert "cut the call off" in message(answer, "backend_error")
