@@ -1,6 +1,6 @@
 """Real servers for tests, from the environment that deploy/servers.sh makes: MLServer, moto's S3, llama.cpp.
 
-Each can be killed, paused and started again on its port. The fixtures are those of every test (tests/conftest.py).
+Each can be killed, paused and started again on its port. Every test has the fixtures (tests/conftest.py).
 """
 
 from __future__ import annotations
