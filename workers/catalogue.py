@@ -20,14 +20,15 @@ def load_app(app: str) -> list[Backend]:
     definition.
 
     Collected are functions marked by `@capability`, backends, and lists or tuples of backends, that the
-    module names.
+    module names; `my_app.models:chat` and `models.py:chat` take what `chat` names alone.
 
     Raises:
         AppError: it is not there, fails to load, or offers nothing.
     """
-    module = _from_file(Path(app)) if app.endswith(".py") else _from_name(app)
+    place, name = _split(app)
+    module = _from_file(Path(place)) if place.endswith(".py") else _from_name(place)
     found: dict[int, Backend] = {}
-    for value in vars(module).values():
+    for value in vars(module).values() if name is None else [_named(module, app, name)]:
         for backend in _offered(value):
             found.setdefault(_identity(value, backend), backend)
     if not found:
@@ -37,6 +38,23 @@ def load_app(app: str) -> list[Backend]:
     backends = list(found.values())
     _check_unique(app, backends)
     return backends
+
+
+def _split(app: str) -> tuple[str, str | None]:
+    """The module or file of an app, and the name in it where one is given."""
+    place, colon, name = app.rpartition(":")
+    if not colon:
+        return app, None
+    if not (place and name.isidentifier()):
+        raise AppError(f"app {app!r}: give MODULE, FILE.py, MODULE:NAME or FILE.py:NAME")
+    return place, name
+
+
+def _named(module: ModuleType, app: str, name: str) -> object:
+    if name in vars(module):
+        return vars(module)[name]
+    offering = sorted(key for key, value in vars(module).items() if any(True for _ in _offered(value)))
+    raise AppError(f"app {app!r}: there is no {name}; {', '.join(offering) or 'nothing'} can be served there")
 
 
 Fill = Callable[[frozenset[tuple[Side, str]]], Iterable[Backend]]

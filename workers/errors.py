@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal, get_args
 
 from schemas.errors import ErrorCode
 from schemas.messages import Failure
+
+ChosenCode = Literal["bad_input", "object_missing", "overloaded", "deadline_exceeded", "backend_error"]
+CHOSEN_CODES: tuple[str, ...] = get_args(ChosenCode)
 
 
 class WorkerError(Exception):
@@ -13,7 +17,26 @@ class WorkerError(Exception):
 
 
 class BadInput(ValueError):
-    """Inputs that a backend refuses. The message goes to the caller: it must not quote the inputs."""
+    """Inputs that a backend refuses. The message goes to the caller: it must not quote the inputs. `at` names
+    the place, such as `inputs.rows[3].date`.
+    """
+
+    def __init__(self, message: str, at: str | None = None) -> None:
+        super().__init__(message if at is None else f"{message} - at {at}")
+
+
+class CapabilityError(Exception):
+    """Raised by a capability that answers with an error of its own choosing. The message goes to the caller:
+    it must not quote the inputs.
+
+    `backend_error` speaks against the backend, and the breaker counts it; the others do not.
+    """
+
+    def __init__(self, code: ChosenCode, message: str) -> None:
+        if code not in CHOSEN_CODES:
+            raise TypeError(f"a capability answers with one of {', '.join(CHOSEN_CODES)}, not {code!r}")
+        super().__init__(message)
+        self.code: ChosenCode = code
 
 
 class BadRows(BadInput):
@@ -40,6 +63,18 @@ class LoadError(WorkerError):
     """A model that cannot be loaded; the message says which file and why."""
 
 
+class RepositoryError(WorkerError):
+    """A model repository that cannot be read or written as asked; the message says how to mend it."""
+
+
+class Damaged(RepositoryError):
+    """A version whose files are not those of its manifest; the message names the file."""
+
+
+class CheckFailed(WorkerError):
+    """A model that does not answer its recorded inputs as recorded; the message names the first difference."""
+
+
 def failure_of(error: BaseException, capability: str) -> Failure:
     """What the caller is told of `error`: never text that could quote the payload.
 
@@ -50,6 +85,8 @@ def failure_of(error: BaseException, capability: str) -> Failure:
     code: ErrorCode = "backend_error"
     if isinstance(error, BadOutput):
         return Failure(code="bad_output", message=f"{capability}: {error}")
+    if isinstance(error, CapabilityError):
+        return Failure(code=error.code, message=f"{capability}: {error}")
     if isinstance(error, ValueError):
         code = "bad_input"
         told = str(error) if isinstance(error, BadInput) else _literal(error)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from traceback import walk_tb
 
 from schemas.messages import Failure
-from workers.errors import BadInput, BadOutput, failure_of, where
+from workers.errors import BadInput, BadOutput, CapabilityError, failure_of, where
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,8 @@ def told(error: BaseException, capability: str) -> Failure:
     """What the caller is told of `error`; whatever is not the caller's fault is logged, and so is what the
     caller is not told in full."""
     failure = failure_of(error, capability)
-    if not isinstance(error, BadInput) and (failure.code != "bad_input" or "log" in failure.message):
+    chosen = isinstance(error, BadInput | CapabilityError) and failure.code == "bad_input"
+    if not chosen and (failure.code != "bad_input" or "log" in failure.message):
         FAULTS.raised(error, capability)
     return failure
 

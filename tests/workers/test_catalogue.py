@@ -101,3 +101,18 @@ def test_apps_that_cannot_be_served_say_why(
             load_app(path)
     with pytest.raises(AppError, match="twice"):
         backends_for("local", [app, app])
+
+
+def test_one_name_of_an_app_can_be_served_alone(app: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert names(load_app(f"{app}:tokenize")) == ["local/text/tokenize"]
+    assert names(load_app(f"{app}:count")) == ["cloud/text/tokenize", "local/text/count"]
+    assert names(load_app(f"{app}:MODELS")) == ["cloud/text/helper"]
+    monkeypatch.chdir(Path(app).parent)
+    assert names(load_app("some_app:count")) == ["cloud/text/tokenize", "local/text/count"]
+    with pytest.raises(AppError, match="there is no absent; MODELS, also_tokenize, count, tokenize can be"):
+        load_app(f"{app}:absent")
+    with pytest.raises(AppError, match="offers nothing"):
+        load_app(f"{app}:helper")
+    for wrong in (f"{app}:", ":count", "some app:a b"):
+        with pytest.raises(AppError, match=r"give MODULE, FILE\.py, MODULE:NAME"):
+            load_app(wrong)

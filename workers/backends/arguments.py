@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from workers.backends import Row
+from workers.backends.json_schema import schema_of, told
 from workers.errors import BadInput, LoadError
 
 _KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -22,7 +23,7 @@ class Arguments:
     def __init__(self, struct: type[msgspec.Struct], names: tuple[str, ...]) -> None:
         self._struct = struct
         self._names = names
-        self.schema: dict[str, Any] = _schema(struct)
+        self.schema: dict[str, Any] = schema_of(struct)
 
     @staticmethod
     def of(function: Callable[..., Any]) -> Arguments | None:
@@ -64,7 +65,7 @@ class Arguments:
         try:
             struct = msgspec.convert(given, self._struct)
         except msgspec.ValidationError as error:
-            raise BadInput(_told(error)) from error
+            raise BadInput(told(error, "inputs")) from error
         return {name: getattr(struct, name) for name in self._names}
 
 
@@ -74,28 +75,3 @@ def _field(parameter: inspect.Parameter, hint: Any) -> tuple[str, Any] | tuple[s
     if isinstance(parameter.default, list | dict | set | bytearray):
         return parameter.name, hint, msgspec.field(default_factory=partial(copy, parameter.default))
     return parameter.name, hint, parameter.default
-
-
-def _schema(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    """Inlined; empty where a type has no JSON Schema."""
-    try:
-        schema = msgspec.json.schema(struct)
-    except TypeError:
-        return {}
-    definitions = schema.get("$defs", {})
-    if len(definitions) == 1:
-        return dict(next(iter(definitions.values())))
-    return dict(schema)
-
-
-def _told(error: msgspec.ValidationError) -> str:
-    # msgspec quotes the value only in "Invalid enum value 'x'", "Invalid value 'x'" and where a pattern is
-    # not met.
-    text, _, path = str(error).partition(" - at ")
-    place = path.strip("`").replace("$", "inputs", 1)
-    safe = (
-        text
-        if text.startswith(("Expected `", "Object missing required field"))
-        else "a value is not allowed here"
-    )
-    return f"{safe} - at {place}" if place else safe

@@ -8,25 +8,29 @@ Three forms, sync or async:
 - with `batch=True`: `f([(inputs, params), ...]) -> [...]`, one answer a row; a row's answer may be an
   exception
 
-ValueError is `bad_input`, anything else `backend_error`. Sync functions run in a thread, so they must be
-thread-safe only where the worker is told to use several threads for a capability.
+The return annotation makes the card's output schema, and outputs are checked against it; the docstring's
+first line is the card's description, the whole of it stands in the input schema.
+
+ValueError is `bad_input`, CapabilityError what it says, anything else `backend_error`. Sync functions run in
+a thread, so they must be thread-safe only where the worker is told to use several threads for a capability.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
-from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from schemas.cards import Card
-from schemas.errors import Malformed, UnknownTopic
+from schemas.errors import UnknownTopic
 from schemas.messages import Side
 from schemas.topics import capability_topic
-from schemas.values import all_finite
-from workers.backends import Answer, Row, kin_of
+from workers.backends import Answer, Call, Row, kin_of
 from workers.backends.arguments import Arguments
+from workers.backends.awaiting import unkept, within
+from workers.backends.remote_loop import OwnLoop
+from workers.backends.returns import Returns
 from workers.errors import BadOutput, LoadError
 from workers.faults import told
 
@@ -35,6 +39,10 @@ F = TypeVar("F", bound=Function)
 Load = Callable[[], object]
 MARK = "__edgeway_cards__"
 """Attribute under which `capability` notes a function's cards and forms."""
+
+
+MOST_TEXT = 4000
+"""Characters of a docstring that travel with each heartbeat."""
 
 
 class Marked(NamedTuple):
@@ -95,8 +103,8 @@ def capability(
             side=side,
             version=version,
             model=model or str(getattr(function, "__name__", rest)),
-            input_schema=input_schema or (arguments.schema if arguments else {}),
-            output_schema=output_schema or {},
+            input_schema=_documented(input_schema or (arguments.schema if arguments else {}), function),
+            output_schema=output_schema or Returns.of(function, batch=batch).schema,
             max_qps=qps,
             cost_per_call=cost,
             cost_per_token=cost_per_token,
@@ -114,6 +122,14 @@ def capability(
         return function
 
     return mark
+
+
+def _documented(schema: dict[str, Any], function: Function) -> dict[str, Any]:
+    """The schema with the function's whole docstring, as far as it says more than the card does."""
+    text = inspect.getdoc(function) or ""
+    if "description" in schema or "\n" not in text.strip():
+        return schema
+    return {**schema, "description": text[:MOST_TEXT]}
 
 
 def _named(name: str) -> tuple[Side, str]:
@@ -140,7 +156,9 @@ def backends_of(function: Function) -> tuple[FunctionBackend, ...]:
 
 
 class FunctionBackend:
-    """A function as a backend. An async one runs on a loop of its own, its rows side by side."""
+    """A function as a backend. An async one runs on a loop of its own, its rows side by side, each until its
+    deadline: one that does not return by then is cancelled and answered `deadline_exceeded`.
+    """
 
     def __init__(
         self, card: Card, function: Function, *, batch: bool = False, load: Load | None = None
@@ -150,40 +168,43 @@ class FunctionBackend:
         self._function = function
         self._batch = batch
         self._arguments = None if batch else Arguments.of(function)
+        self._returns = Returns.of(function, batch=batch)
         self._async = inspect.iscoroutinefunction(function)
         self.one_by_one = not batch and not self._async
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop = OwnLoop(f"async {card.capability}")
 
     async def load(self) -> None:
         if self._load is not None:
             await asyncio.to_thread(self._load)
-        if self._async and self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            threading.Thread(
-                target=_serve, args=(self._loop,), name=f"async {self.card.capability}", daemon=True
-            ).start()
+        if self._async:
+            self._loop.start()
 
     def kin(self, row: Row) -> Hashable:
         return kin_of(row)
 
     def infer(self, rows: Sequence[Row]) -> list[Answer]:
+        return self._infer(rows, [None] * len(rows))
+
+    def infer_calls(self, rows: Sequence[Row], calls: Sequence[Call]) -> list[Answer]:
+        """As `infer`; what is async ends with its call's deadline."""
+        return self._infer(rows, [call.until for call in calls]) if self._async else self.infer(rows)
+
+    def close(self) -> None:
+        self._loop.close()
+
+    def _infer(self, rows: Sequence[Row], untils: Sequence[float | None]) -> list[Answer]:
         if self._batch:
             values = self._function(list(rows))
             if self._async:
-                values = _unkept(self._on_loop(_kept(values)))
+                values = (unkept(self._loop.run(within(values, _latest(untils)))),)
             return self._answers(list(values), len(rows))
         if self._async:
-            return self._answers(self._on_loop(self._gather(rows)), len(rows))
+            return self._answers(self._loop.run(self._gather(rows, untils)), len(rows))
         return [self._one(row) for row in rows]
-
-    def close(self) -> None:
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._loop = None
 
     def _one(self, row: Row) -> Answer:
         try:
-            return answer_of(self._call(row))
+            return self._returns.answer(self._call(row))
         except Exception as error:  # noqa: BLE001  # a user's function may raise anything; the row is told so
             return Answer(error=told(error, self.card.capability))
 
@@ -192,11 +213,13 @@ class FunctionBackend:
             return self._function(row.inputs, row.params)
         return self._function(**self._arguments.read(row))
 
-    async def _acall(self, row: Row) -> Any:
-        return await _kept(self._call(row))
+    async def _acall(self, row: Row, until: float | None) -> Any:
+        # In a coroutine: bad inputs then fail their row alone.
+        return await within(self._call(row), until)
 
-    async def _gather(self, rows: Sequence[Row]) -> list[Any]:
-        return await asyncio.gather(*(self._acall(row) for row in rows), return_exceptions=True)
+    async def _gather(self, rows: Sequence[Row], untils: Sequence[float | None]) -> list[Any]:
+        calls = (self._acall(row, until) for row, until in zip(rows, untils, strict=True))
+        return await asyncio.gather(*calls, return_exceptions=True)
 
     def _answers(self, values: list[Any], rows: int) -> list[Answer]:
         if len(values) != rows:
@@ -205,70 +228,15 @@ class FunctionBackend:
 
     def _answer(self, value: Any) -> Answer:
         try:
-            return answer_of(_unkept(value))
+            return self._returns.answer(unkept(value))
         except Exception as error:  # noqa: BLE001  # as in _one
             return Answer(error=told(error, self.card.capability))
 
-    def _on_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
-        if self._loop is None:
-            work.close()
-            raise LoadError(f"{self.card.capability} is not loaded; await load() first")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-
-def answer_of(value: Any) -> Answer:
-    """A function's return value as an Answer: a tuple of two whose second is a number or None is (output,
-    confidence).
-
-    Raises:
-        BadOutput: a confidence outside [0, 1], an output with NaN or an infinity, or one that holds itself.
-    """
-    answer = value if isinstance(value, Answer) else Answer(*_split(value))
-    sure: Any = answer.confidence
-    if sure is not None and not (isinstance(sure, int | float) and 0.0 <= sure <= 1.0):
-        raise BadOutput("the confidence is not within 0 and 1")
-    # msgpack carries NaN, so it would go unseen up to the caller who asked in JSON.
-    try:
-        finite = all_finite(answer.output)
-    except Malformed as error:
-        raise BadOutput(f"the output cannot be published: {error}") from error
-    if not finite:
-        raise BadOutput("the output holds NaN or an infinity")
-    return answer
-
-
-async def _kept(work: Coroutine[Any, Any, Any]) -> Any:
-    """What `work` returns, or the SystemExit and the like that it raises."""
-    # Raised in a task these end the loop's thread, and whoever waits for the answer waits for ever.
-    try:
-        return await work
-    except (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError) as error:
-        return error
-
-
-def _unkept(value: Any) -> Any:
-    if isinstance(value, BaseException):
-        raise value
-    return value
-
-
-def _split(value: Any) -> tuple[Any, float | None]:
-    if type(value) is not tuple or len(value) != 2:
-        return value, None
-    output, confidence = value
-    if confidence is None:
-        return output, None
-    if isinstance(confidence, bool) or not hasattr(confidence, "__float__"):
-        return value, None
-    return output, float(confidence)
-
-
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-    finally:
-        loop.close()
+def _latest(untils: Sequence[float | None]) -> float | None:
+    """Until when anybody waits for a batch."""
+    known = [until for until in untils if until is not None]
+    return max(known) if len(known) == len(untils) and known else None
 
 
 def build(card: Card, options: Mapping[str, Any]) -> FunctionBackend:

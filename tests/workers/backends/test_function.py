@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
+import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 import pytest
 
-from workers.backends import Answer, Row
+from schemas.messages import Failure
+from workers.backends import Answer, Call, Row
 from workers.backends.function import FunctionBackend, backends_of, capability
-from workers.errors import BadInput, LoadError
+from workers.errors import BadInput, CapabilityError, LoadError, WorkerError
 
 
 @asynccontextmanager
@@ -189,3 +193,79 @@ def test_rows_of_other_params_or_names_are_no_kin() -> None:
     assert backend.kin(row({"a": 1}, text="x")) != backend.kin(row(text="x"))
     assert backend.kin(row(text="x")) != backend.kin(row(word="x"))
     assert backend.kin(row(a=1, b=2)) == backend.kin(row(b=2, a=1))
+
+
+async def test_a_function_that_never_returns_ends_with_its_deadline() -> None:
+    ended: list[str] = []
+
+    @capability("cloud/slow/echo")
+    async def echo(name: str, wait_s: float) -> str:
+        try:
+            await asyncio.sleep(wait_s)
+        finally:
+            ended.append(name)
+            if name == "stubborn":
+                await asyncio.sleep(wait_s)
+        return name
+
+    async with loaded(echo) as backend:
+        rows = [
+            row(name=name, wait_s=wait) for name, wait in (("slow", 9.0), ("stubborn", 9.0), ("quick", 0.0))
+        ]
+        until = time.monotonic() + 0.2
+        calls = [Call(f"r{n}/s/cloud/0", until) for n in range(3)]
+        began = time.monotonic()
+        slow, stubborn, quick = await asyncio.to_thread(backend.infer_calls, rows, calls)
+        assert time.monotonic() - began < 5.0
+    assert quick.output == "quick"
+    for late in (slow, stubborn):
+        assert late.error is not None
+        assert late.error.code == "deadline_exceeded"
+    assert ended[0] == "quick"
+    assert "slow" in ended
+
+
+async def test_an_async_batch_ends_with_the_last_of_its_deadlines() -> None:
+    @capability("cloud/slow/batch", batch=True)
+    async def never(rows: list[Row]) -> list[str]:
+        await asyncio.sleep(60)
+        return []
+
+    async with loaded(never) as backend:
+        now = time.monotonic()
+        calls = [Call("a/s/cloud/0", now + 0.05), Call("b/s/cloud/0", now + 0.2)]
+        with pytest.raises(CapabilityError, match="cancelled"):
+            await asyncio.to_thread(backend.infer_calls, [row(), row()], calls)
+        assert 0.15 < time.monotonic() - now < 5.0
+
+
+async def test_closing_ends_calls_under_way() -> None:
+    entered = threading.Event()
+
+    @capability("cloud/slow/wait")
+    async def wait(inputs: dict[str, Any], params: dict[str, Any]) -> None:
+        entered.set()
+        await asyncio.sleep(60)
+
+    async with loaded(wait) as backend:
+        asking = asyncio.create_task(asyncio.to_thread(backend.infer, [row()]))
+        await asyncio.to_thread(entered.wait, 10)
+    with contextlib.suppress(WorkerError):
+        (answer,) = await asyncio.wait_for(asking, timeout=10)
+        assert answer.error is not None
+
+
+@pytest.mark.parametrize("code", ["bad_input", "object_missing", "overloaded", "backend_error"])
+def test_a_function_may_choose_its_error(code: Any) -> None:
+    @capability("local/choosing")
+    def choosing(inputs: dict[str, Any], params: dict[str, Any]) -> None:
+        raise CapabilityError(code, "the index is being built")
+
+    (answer,) = backends_of(choosing)[0].infer([row()])
+    assert answer.error == Failure(code=code, message="choosing: the index is being built")
+
+
+def test_codes_that_are_not_a_functions_to_choose_are_refused() -> None:
+    with pytest.raises(TypeError, match="bad_input, object_missing"):
+        CapabilityError("internal", "x")  # type: ignore[arg-type]
+    assert str(BadInput("no date", at="inputs.rows[3]")) == "no date - at inputs.rows[3]"
