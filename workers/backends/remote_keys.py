@@ -44,14 +44,19 @@ class Keys:
     """Secret headers by name."""
 
     def __init__(self, keys: Mapping[str, Key] | None = None) -> None:
-        self._keys = {name.lower(): key for name, key in (keys or {}).items()}
-        for name in self._keys:
-            if not _NAME.fullmatch(name):
+        self.keys = {name.lower(): key for name, key in (keys or {}).items()}
+        for name in self.keys:
+            if not is_header(name):
                 raise LoadError(f"{name!r} is no name of a header")
 
     def headers(self) -> dict[str, str]:
         """Raises LoadError as `Key.read`."""
-        return {name: key.read() for name, key in self._keys.items()}
+        return {name: key.read() for name, key in self.keys.items()}
+
+
+def is_header(name: str, value: str = "x") -> bool:
+    """Whether this can be sent as a header."""
+    return bool(_NAME.fullmatch(name) and _VALUE.fullmatch(value))
 
 
 def bearer(env: str = "", file: str = "") -> Keys:
