@@ -16,6 +16,7 @@ from edgeway.cli import (
     backtest,
     broker,
     budget,
+    capabilities,
     check,
     demo,
     explain,
@@ -50,6 +51,7 @@ _COMMANDS = (
     broker,
     feedback,
     models,
+    capabilities,
 )
 
 _WRITERS = frozenset(
@@ -65,6 +67,7 @@ _WRITERS = frozenset(
         "feedback",
         "models",
         "budget",
+        "capabilities",
     )
 )
 

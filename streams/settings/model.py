@@ -220,6 +220,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "explain": ("kafka", "rules", "log"),
     "feedback": ("kafka", "log"),
     "models": ("kafka", "log"),
+    "capabilities": ("kafka", "log"),
     "backtest": ("kafka", "log"),
     "demo": ("log",),
     "budget": ("rules", "stores", "log"),
