@@ -65,9 +65,8 @@ def _row(facts: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _card(card: Card) -> list[str]:
-    lines = [
-        f"{card.model} version {card.version} ({card.model_type}): {card.description or 'no description'}"
-    ]
+    about = card.description or "no description"
+    lines = [f"{card.model} version {card.version} ({card.model_type}): {about}"]
     text = str(card.input_schema.get("description", ""))
     lines += [f"  | {line}" for line in text.splitlines()[1:] if line.strip()]
     facts = {

@@ -90,6 +90,6 @@ def _found(args: argparse.Namespace, settings: Settings) -> list[Served]:
 
 def _nobody(settings: Settings) -> str:
     return (
-        f"no worker beats on {settings.bootstrap}: start one (edgeway worker --app MODULE), wait for it with\n"
-        "--wait 10, or look at an app without Kafka: --app MODULE"
+        f"no worker beats on {settings.bootstrap}: start one (edgeway worker --app MODULE), wait for it\n"
+        "with --wait 10, or look at an app without Kafka: --app MODULE"
     )
