@@ -28,16 +28,6 @@ class Job(Protocol):
 J = TypeVar("J", bound=Job)
 
 
-ONE_BY_ONE_MS = 20.0
-"""How long a batch of rows that run one after the other may take: 32 calls of 50 ms in one batch looked to
-the breaker like calls of 1.6 s, and kept the first answer as long."""
-
-
-def rows_one_by_one(most: int, rows: int, took_ms: float) -> int:
-    """How many such rows the next batch may have, where the last one had `rows` and took `took_ms`."""
-    return max(1, min(most, int(ONE_BY_ONE_MS * rows / max(took_ms, 0.001))))
-
-
 class Batcher(Generic[J]):
     """Jobs that wait for a model, within `max_rows` and `max_bytes`.
 
@@ -46,7 +36,7 @@ class Batcher(Generic[J]):
     """
 
     def __init__(self, max_batch: int, max_wait_ms: float, max_rows: int, max_bytes: int) -> None:
-        self.max_batch = max_batch
+        self._max_batch = max_batch
         self.max_wait_ms = max_wait_ms
         self._max_rows, self._max_bytes = max_rows, max_bytes
         self._kin: dict[Hashable, deque[tuple[int, J]]] = {}
@@ -55,6 +45,16 @@ class Batcher(Generic[J]):
         self._next = 0
         self.rows = 0
         self.bytes = 0
+
+    @property
+    def max_batch(self) -> int:
+        return self._max_batch
+
+    @max_batch.setter
+    def max_batch(self, most: int) -> None:
+        if most != self._max_batch:
+            self._max_batch = most
+            self._full = {key for key, queue in self._kin.items() if self._is_full(queue)}
 
     def __len__(self) -> int:
         return self.rows
@@ -73,7 +73,7 @@ class Batcher(Generic[J]):
         self._next += 1
         self.rows += 1
         self.bytes += job.size
-        if len(queue) >= min(self.max_batch, queue[0][1].limit):
+        if self._is_full(queue):
             self._full.add(job.key)
 
     def take(self, now: float, idle: bool) -> list[J]:
@@ -131,9 +131,12 @@ class Batcher(Generic[J]):
             del self._kin[key]
         else:
             heapq.heappush(self._heads, (queue[0][0], key))
-            if len(queue) >= min(self.max_batch, queue[0][1].limit):
+            if self._is_full(queue):
                 self._full.add(key)
         return batch
+
+    def _is_full(self, queue: deque[tuple[int, J]]) -> bool:
+        return len(queue) >= min(self._max_batch, queue[0][1].limit)
 
     def _rebuild(self, entries: list[tuple[int, J]]) -> None:
         self._kin.clear()

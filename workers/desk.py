@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
-from typing import Any
 
 from schemas import codec
 from schemas.messages import Failure, Partial, Subtask
@@ -14,7 +12,8 @@ from workers.backends import Row
 from workers.errors import UnknownCapability, WorkerError
 from workers.faults import told
 from workers.service import Service
-from workers.work import Work
+from workers.sizes import weight
+from workers.work import work_of
 from workers.worker import Worker
 
 LONGEST_MS = 600_000
@@ -42,6 +41,12 @@ class Asker:
     def settle(self, _offsets: Sequence[int], outputs: Sequence[Outgoing]) -> None:
         if not self.answer.done():
             self.answer.set_result(codec.decode(outputs[-1].value or b"", Partial))
+
+    def lost(self) -> None:
+        """The worker stops, and nobody else will answer."""
+        if not self.answer.done():
+            self.answer.set_exception(Closed("the worker stops; ask again in a second"))
+            self.answer.exception()  # read once: a caller that went meanwhile never does
 
 
 class Desk:
@@ -81,6 +86,7 @@ class Desk:
         worker, service = self._found(side, capability)
         if not worker.ready:
             raise Closed("the worker is not ready: it loads its models, or stops; ask again in a second")
+        size = max(size, weight(row.inputs))
         if not service.room(size):
             raise Full(f"{side}/{capability}", 1.0)
         deadline = self._clock.now() + min(deadline_ms, LONGEST_MS)
@@ -103,7 +109,10 @@ class Desk:
     ) -> Partial:
         asker = Asker()
         try:
-            service.put(_work(service, asker, asked, row, size, self._clock.now()))
+            now = self._clock.now()
+            work = work_of(asker, asked, row, service.backend, offset=0, appended=now, join=b"")
+            work.size = size
+            service.put(work)
         except Exception as error:  # noqa: BLE001 - a backend's `kin` may raise anything
             failure = told(error, asked.capability)
             return Partial(subtask=asked.id, deadline=asked.deadline, error=failure)
@@ -135,13 +144,3 @@ def _refusal(worker: Worker, service: Service, asked: Subtask) -> Failure | None
         )
         return Failure(code="over_budget", message=text)
     return None
-
-
-def _work(service: Service, asker: Asker, asked: Subtask, row: Row, size: int, now: int) -> Work:
-    most = service.backend.card.max_batch
-    limit = most if asked.max_batch is None else max(1, min(most, asked.max_batch))
-    values: dict[str, Any] = {"key": service.backend.kin(row), "size": size, "limit": limit}
-    arrived = time.monotonic() * 1000.0
-    return Work(
-        lane=asker, offset=0, appended=now, subtask=asked, join=b"", row=row, arrived=arrived, **values
-    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -18,16 +20,20 @@ from workers.work import Run, Work
 
 log = logging.getLogger(__name__)
 
-Back = Callable[[Run, BaseException | None], None]
-"""Told on the event loop of a run that ended, and of what broke the worker if something did."""
+Back = Callable[[Run, Backend, BaseException | None], None]
+"""Told on the event loop of a run that ended, on which backend, and of what broke the worker if something
+did."""
 
 
 class Running(NamedTuple):
-    """A run under way: since when (`time.monotonic()`), its rows, and the backend that has it."""
+    """A run under way: since when, its rows and bytes, the backend that has it, and until when that may take
+    (-inf: nobody said). Times are those of `time.monotonic()`."""
 
     began: float
     rows: int
+    bytes: int
     backend: Backend
+    until: float = -math.inf
 
 
 class Engine:
@@ -73,6 +79,17 @@ class Engine:
         return sum(run.rows for run in self._running.values())
 
     @property
+    def bytes(self) -> int:
+        """Bytes of the rows under way."""
+        return sum(run.bytes for run in self._running.values())
+
+    def hung_s(self, now: float) -> float:
+        """For how long the run that is worst off has been running; one that asks elsewhere may until the last
+        deadline of its rows, and counts from then on.
+        """
+        return max((now - max(run.began, run.until) for run in self._running.values()), default=0.0)
+
+    @property
     def oldest(self) -> float | None:
         """When the oldest run of now began (`time.monotonic()`), None where none runs."""
         return min((run.began for run in self._running.values()), default=None)
@@ -82,30 +99,34 @@ class Engine:
         backend = self.backend
         return isinstance(backend, OneByOne) and backend.one_by_one
 
-    def claim(self, rows: int) -> int:
-        """Take a thread for `rows` on the backend of now; `run` or `give_up` the number that is given."""
+    def claim(self, works: list[Work]) -> int:
+        """Take a thread for `works` on the backend of now; `run` or `give_up` the number that is given."""
         self._claims += 1
-        self._running[self._claims] = Running(time.monotonic(), rows, self.backend)
+        self._running[self._claims] = _running(works, self.backend)
         return self._claims
 
     def run(self, number: int, works: list[Work]) -> None:
         """Run `works` under a claim; they may be fewer than were claimed."""
         assert self._crew is not None
         backend = self._running[number].backend
-        self._running[number] = Running(time.monotonic(), len(works), backend)
-        self._crew.submit(partial(self._infer, number, backend, works))
+        calls = self._calls(works) if isinstance(backend, RemoteBackend) else None
+        self._running[number] = _running(works, backend, calls)
+        self._crew.submit(partial(self._infer, number, backend, works, calls))
 
     def give_up(self, number: int) -> None:
         """A claim under which nothing is to run after all."""
         self._let_go(self._running.pop(number).backend)
 
     def switch(self, backend: Backend) -> None:
-        """From the next batch on run `backend`, which is loaded already.
+        """From the next batch on run `backend`, which is loaded already. Where this raises it stays the
+        caller's, to be closed.
 
         Raises:
-            WorkerError: it is of another capability or side.
+            WorkerError: it is of another capability or side, or nothing runs here yet or any more.
         """
         old, new = self.backend.card, backend.card
+        if self._crew is None or self._closed:
+            raise WorkerError(f"{old.side}/{old.capability} is not running: switch between start and stop")
         if (old.side, old.capability) != (new.side, new.capability):
             raise WorkerError(
                 f"{new.side}/{new.capability} cannot take the place of {old.side}/{old.capability}"
@@ -115,7 +136,10 @@ class Engine:
             self._let_go(replaced)
 
     def close(self) -> None:
-        """End the threads after what they have; close the backends that nothing runs on."""
+        """End the threads after what they have; close the backends that nothing runs on, and the others
+        after their last run if the loop lives so long."""
+        if self._closed:
+            return
         self._closed = True
         if self._crew is not None:
             self._crew.close()
@@ -127,22 +151,19 @@ class Engine:
 
     def _let_go(self, backend: Backend) -> None:
         """Close a backend that was replaced, once nothing runs on it."""
-        if backend is self.backend or any(run.backend is backend for run in self._running.values()):
+        kept = backend is self.backend and not self._closed
+        if kept or any(run.backend is backend for run in self._running.values()):
             return
-        if self._crew is None or self._closed:
-            backend.close()
-        else:
-            # In a thread: letting go of a large model takes a while.
-            self._crew.submit(partial(_close, backend))
+        # In a thread of its own: letting go of a large model takes a while.
+        threading.Thread(target=_close, args=(backend,), name="close", daemon=True).start()
 
-    def _infer(self, number: int, backend: Backend, works: list[Work]) -> None:
+    def _infer(self, number: int, backend: Backend, works: list[Work], calls: list[Call] | None) -> None:
         """In a thread: run the model, and bring the answers back to the loop."""
         began, started = self._clock.now(), time.perf_counter()
         crash: BaseException | None = None
         answers: list[Answer] = []
         try:
             rows = [work.row for work in works]
-            calls = self._calls(works) if isinstance(backend, RemoteBackend) else None
             paid = any(work.nonce for work in works)
             answers = infer(
                 backend, rows, lambda i: works[i].subtask.deadline <= self._clock.now(), calls, paid=paid
@@ -162,8 +183,13 @@ class Engine:
 
     def _returned(self, number: int, run: Run, crash: BaseException | None) -> None:
         backend = self._running.pop(number).backend
-        self._back(run, crash)
+        self._back(run, backend, crash)
         self._let_go(backend)
+
+
+def _running(works: list[Work], backend: Backend, calls: list[Call] | None = None) -> Running:
+    until = max((call.until for call in calls or ()), default=-math.inf)
+    return Running(time.monotonic(), len(works), sum(work.size for work in works), backend, until)
 
 
 async def loaded(backend: Backend) -> float:

@@ -38,7 +38,15 @@ class Figures:
         self.served += run.rows
 
     def live(
-        self, now: float, *, queue: int = 0, in_flight: int = 0, load_ms: float = 0.0, busy_ms: float = 0.0
+        self,
+        now: float,
+        *,
+        queue: int = 0,
+        in_flight: int = 0,
+        load_ms: float = 0.0,
+        busy_ms: float = 0.0,
+        provider: str = "",
+        gpu: float | None = None,
     ) -> Live:
         """The figures at `now`; percentiles by row, nearest rank."""
         while self._runs and self._runs[0].ended < now - OLDEST_MS:
@@ -56,6 +64,8 @@ class Figures:
             served=self.served,
             load_ms=load_ms,
             busy_ms=busy_ms,
+            provider=provider,
+            gpu=gpu,
         )
 
     def _recent(self, now: float) -> list[Run]:

@@ -10,29 +10,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from schemas.cards import Offer
-from streams import metrics
 from streams.delivery import Clock
-from workers import figures
 from workers.backends import Answer, Backend
-from workers.batching import Batcher, rows_one_by_one
+from workers.batching import Batcher
+from workers.counters import Counters
 from workers.engine import Engine
 from workers.errors import WorkerError
-from workers.inference import BACKEND_FAULTS, late
+from workers.inference import late
 from workers.payments import Errands, Till, is_paid
-from workers.work import Origin, Run, Work, kin_of_work
+from workers.sizes import BatchSize, rows_one_by_one
+from workers.work import Origin, Patient, Run, Work, kin_of_work, limit_of
 
 log = logging.getLogger(__name__)
 
+UNWRITTEN_POLL_S = 0.02
 ROOM_POLL_S = 0.25
 """How often a waiting `handle` looks whether its lane is still alive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one capability may hold: rows and bytes waiting for its model, and the threads that run it."""
+    """What one capability may hold: rows waiting for its model, decoded bytes that wait or run, bytes of
+    answers that Kafka has not acknowledged, and the threads that run it."""
 
     max_rows: int = 4096
     max_bytes: int = 64 * 1024 * 1024
+    max_unwritten: int = 64 * 1024 * 1024
     threads: int = 1
 
 
@@ -46,19 +49,19 @@ class Service:
         clock: Clock,
         limits: Limits,
         till: Till | None = None,
+        unwritten: Callable[[], int] = lambda: 0,
     ) -> None:
         self._engine = Engine(backend, clock, self._returned, limits.threads)
         self._finish = finish
         self._clock = clock
         self._till = till
+        self._unwritten = unwritten
+        self._limits = limits
         card = backend.card
         self._batcher: Batcher[Work] = Batcher(1, card.max_wait_ms, limits.max_rows, limits.max_bytes)
+        self._size = BatchSize(card.max_batch)
         self._fit()
-        self._figures = figures.Figures()
-        self._inference_s = metrics.INFERENCE_S.labels(card.capability)
-        self._batch_rows = metrics.BATCH_ROWS.labels(card.capability)
-        self._answered = metrics.SUBTASKS.labels(card.capability, card.side)
-        self._failed = metrics.BACKEND_FAULTS.labels(card.capability, card.side)
+        self._counters = Counters(card)
         self._done: deque[Run] = deque()
         self._crash: BaseException | None = None
         self._wake, self._roomy, self._quiet = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -91,14 +94,16 @@ class Service:
         """
         self._engine.switch(backend)
         self._fit()
-        # Of what waits the old backend said which may share a batch.
+        # Of what waits the old backend said which may share a batch, and its card how many.
         for work in sorted(self._batcher.drop(lambda work: True), key=lambda work: work.arrived):
             work.key = kin_of_work(backend, work)
+            work.limit = limit_of(backend.card, work.subtask)
             self._batcher.put(work)
         self._wake.set()
 
     def _fit(self) -> None:
         card = self.backend.card
+        self._size = BatchSize(card.max_batch)
         self._batcher.max_batch = 1 if self._engine.one_by_one else card.max_batch
         self._batcher.max_wait_ms = card.max_wait_ms
 
@@ -113,7 +118,9 @@ class Service:
             log.warning("%s: dropping %d rows unfinished", self.backend.card.capability, self.pending)
         self._stopped = True
         await self._errands.stop()
-        self._batcher.drop(lambda work: True)
+        for work in self._batcher.drop(lambda work: True):
+            if isinstance(work.lane, Patient):
+                work.lane.lost()
         self._roomy.set()
         if self._timer is not None:
             self._timer.cancel()
@@ -132,23 +139,21 @@ class Service:
         """When the oldest run of now began (`time.monotonic()`), None where none runs: for the watchdog."""
         return self._engine.oldest
 
+    def hung_s(self, now: float) -> float:
+        """For how long the run that is worst off has been at it; see Engine."""
+        return self._engine.hung_s(now)
+
     def offer(self) -> Offer:
-        now = time.monotonic()
-        live = self._figures.live(
-            now * 1000.0,
-            queue=self._batcher.rows,
-            in_flight=self._engine.rows,
-            load_ms=self._engine.load_ms,
-            busy_ms=(now - (self._engine.oldest or now)) * 1000.0,
-        )
-        return Offer(card=self.backend.card, live=live)
+        """The card and the live figures; asks no model."""
+        return Offer(card=self.backend.card, live=self._counters.live(self._engine, self._batcher.rows))
 
     def room(self, size: int) -> bool:
-        return self._batcher.room(size)
+        """Whether a row of `size` bytes fits beside what waits and runs; one always does where none waits."""
+        return self._batcher.room(size + self._engine.bytes)
 
     async def wait_for_room(self, size: int, lane: Origin) -> bool:
         """Wait until `size` bytes fit; False where the lane went or the service stopped meanwhile."""
-        while not self._batcher.room(size):
+        while not self.room(size):
             if self._stopped or not lane.alive:
                 return False
             self._roomy.clear()
@@ -184,13 +189,16 @@ class Service:
 
     def _dispatch(self) -> None:
         while self._batcher.rows and self._engine.free:
+            if self._unwritten() > self._limits.max_unwritten:
+                self._wake_in(UNWRITTEN_POLL_S)
+                break
             batch = self._batcher.take(time.monotonic() * 1000.0, idle=self._engine.idle)
             if not batch:
                 self._wake_when_due()
                 break
             self._roomy.set()
             if works := self._fresh(batch):
-                number = self._engine.claim(len(works))
+                number = self._engine.claim(works)
                 if self._till is not None and any(map(is_paid, works)):
                     self._errands.run(self._begin(self._till, number, works))
                 else:
@@ -199,9 +207,14 @@ class Service:
     async def _begin(self, till: Till, number: int, works: list[Work]) -> None:
         """Run the works for which may be paid, and answer the others."""
         paid = [work for work in works if is_paid(work)]
+        try:
+            begun = await till.payer.begin(paid)
+        except BaseException:
+            self._engine.give_up(number)
+            raise
         refused = {
             id(work): Answer(error=failure, cost=0.0)
-            for work, failure in zip(paid, await till.payer.begin(paid), strict=True)
+            for work, failure in zip(paid, begun, strict=True)
             if failure is not None
         }
         if refused:
@@ -232,21 +245,29 @@ class Service:
 
     def _wake_when_due(self) -> None:
         due = self._batcher.due()
-        if due is None:
-            return
+        if due is not None:
+            self._wake_in(max(0.0, due / 1000.0 - time.monotonic()))
+
+    def _wake_in(self, wait_s: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        wait_s = max(0.0, due / 1000.0 - time.monotonic())
         self._timer = self._loop.call_later(wait_s, self._wake.set)
 
-    def _returned(self, run: Run, crash: BaseException | None) -> None:
-        if self._engine.one_by_one:
-            most = self.backend.card.max_batch
-            self._batcher.max_batch = rows_one_by_one(most, len(run.works), run.service_ms)
+    def _returned(self, run: Run, backend: Backend, crash: BaseException | None) -> None:
+        if backend is self.backend:
+            self._learn(len(run.works), run.service_ms)
+        self._roomy.set()
         self._crash = self._crash or crash
         if crash is None and not self._stopped:
             self._done.append(run)
         self._wake.set()
+
+    def _learn(self, rows: int, took_ms: float) -> None:
+        """How many rows the next batch may have."""
+        if self._engine.one_by_one:
+            self._batcher.max_batch = rows_one_by_one(self.backend.card.max_batch, rows, took_ms)
+        else:
+            self._batcher.max_batch = self._size.learn(rows, took_ms)
 
     def _broke(self, error: BaseException) -> None:
         self._crash = self._crash or error
@@ -264,13 +285,5 @@ class Service:
         self._record(run)
 
     def _record(self, run: Run) -> None:
-        if run.ran:
-            faults = sum(1 for a in run.answers if a.error is not None and a.error.code in BACKEND_FAULTS)
-            ended = time.monotonic() * 1000.0
-            self._figures.add(figures.Run(ended, run.service_ms, len(run.works), faults))
-            self._inference_s.observe(run.service_ms / 1000.0)
-            self._batch_rows.observe(len(run.works))
-            if faults:
-                self._failed.inc(faults)
-        self._answered.inc(len(run.works))
+        self._counters.add(run)
         self._finish(run)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from schemas.cards import Card
 from schemas.messages import Subtask
 from streams.delivery import Outgoing
 from workers.backends import Answer, Backend, Row
+from workers.sizes import weight
 
 
 class Origin(Protocol):
@@ -22,12 +24,19 @@ class Origin(Protocol):
         """The works at `offsets` are answered by `outputs`, which are in the same order."""
 
 
+@runtime_checkable
+class Patient(Origin, Protocol):
+    """An origin that nobody else will answer: it is told where the worker drops what waits."""
+
+    def lost(self) -> None: ...
+
+
 @dataclass(slots=True)
 class Work:
     """One subtask, where it came from, and what the batcher must know.
 
-    `appended` is the broker's append time in ms, `arrived` a steady clock's; `size` in bytes; `limit` the
-    largest batch; `nonce` names its payment, once one has begun.
+    `appended` is the broker's append time in ms, `arrived` a steady clock's; `limit` the
+    largest batch; `size` is about what it holds in memory; `nonce` names its payment, once one has begun.
     """
 
     lane: Origin
@@ -56,6 +65,31 @@ class Run(NamedTuple):
     began: int
     service_ms: float
     ran: bool = True
+
+
+def work_of(
+    origin: Origin, subtask: Subtask, row: Row, backend: Backend, *, offset: int, appended: int, join: bytes
+) -> Work:
+    """A work that has just arrived, for `backend`, whose `kin` may raise anything."""
+    size = weight(row.inputs) + (weight(row.params) if row.params else 0)
+    return Work(
+        lane=origin,
+        offset=offset,
+        appended=appended,
+        subtask=subtask,
+        join=join,
+        row=row,
+        key=backend.kin(row),
+        size=size,
+        limit=limit_of(backend.card, subtask),
+        arrived=time.monotonic() * 1000.0,
+    )
+
+
+def limit_of(card: Card, subtask: Subtask) -> int:
+    """The largest batch that a subtask may be in."""
+    most, own = card.max_batch, subtask.max_batch
+    return most if own is None else max(1, min(most, own))
 
 
 def kin_of_work(backend: Backend, work: Work) -> Hashable:

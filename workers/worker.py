@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Mapping, Sequence
 
 from schemas import codec
@@ -21,7 +20,7 @@ from workers.faults import told
 from workers.partials import Partials
 from workers.payments import Payer, Till
 from workers.service import Limits, Service
-from workers.work import Origin, Run, Work
+from workers.work import Origin, Run, work_of
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +47,7 @@ class Worker:
         self._clock = clock
         self._partials = Partials(f"edgeway/worker/{name}")
         self._services: dict[tuple[str, str], Service] = {}
+        self._lanes: dict[int, Lane] = {}
         self._stopping = False
         self.has_budget = payer is not None
         self._uncounted_told = payer is not None
@@ -58,7 +58,7 @@ class Worker:
             if (card.side, card.capability) in self._services:
                 raise WorkerError(f"{card.side}/{card.capability} is offered twice; keep one backend of it")
             till = None if payer is None else Till(payer, self._partials.cost)
-            service = Service(backend, self._finish, clock, limits or Limits(), till)
+            service = Service(backend, self._finish, clock, limits or Limits(), till, self._unwritten)
             self._services[card.side, card.capability] = service
         self.ready = False
 
@@ -82,6 +82,11 @@ class Worker:
         """When the oldest run of now began (`time.monotonic()`), None where none runs: for the watchdog."""
         times = (service.stuck_since for service in self._services.values())
         return min((began for began in times if began is not None), default=None)
+
+    def hung_s(self, now: float) -> float:
+        """For how long (`time.monotonic()` is `now`) the run that is worst off has been at it, a remote one
+        beyond its last deadline."""
+        return max(service.hung_s(now) for service in self._services.values())
 
     def offers(self) -> tuple[Offer, ...]:
         """Cards and live figures; asks no model."""
@@ -147,14 +152,19 @@ class Worker:
                 task.result()
 
     def assigned(self, lane: Lane) -> None:
-        """Nothing to prepare: work carries its lane."""
+        self._lanes[id(lane)] = lane
 
     def revoked(self, lane: Lane) -> None:
+        self._lanes.pop(id(lane), None)
         for service in self._services.values():
             service.forget(lane)
 
     def refuse(self, record: Record, failure: Failure) -> Sequence[Output]:
         return self._partials.refused(record, failure)
+
+    def _unwritten(self) -> int:
+        """Bytes of answers that Kafka has not acknowledged."""
+        return sum(lane.writing_bytes for lane in self._lanes.values())
 
     async def handle(self, batch: Batch) -> None:
         """Queue the batch's subtasks; waits while the queue is full. What needs no model is answered now."""
@@ -177,7 +187,15 @@ class Worker:
                 continue
             assert service is not None
             try:
-                work = _work(lane, record, subtask, join, service)
+                work = work_of(
+                    lane,
+                    subtask,
+                    Row(subtask.inputs, subtask.params),
+                    service.backend,
+                    offset=record.offset,
+                    appended=record.timestamp,
+                    join=join,
+                )
             except Exception as error:  # noqa: BLE001 - a backend's `kin` may raise anything
                 failure = told(error, subtask.capability)
                 refused.add(record.offset, self._partials.failed(subtask, join, failure))
@@ -248,22 +266,3 @@ class _Refused:
         if self._offsets:
             self._lane.settle(self._offsets, self._outputs)
             self._offsets, self._outputs = [], []
-
-
-def _work(lane: Lane, record: Record, subtask: Subtask, join: bytes, service: Service) -> Work:
-    row = Row(subtask.inputs, subtask.params)
-    limit = service.backend.card.max_batch
-    if subtask.max_batch is not None:
-        limit = max(1, min(limit, subtask.max_batch))
-    return Work(
-        lane=lane,
-        offset=record.offset,
-        appended=record.timestamp,
-        subtask=subtask,
-        join=join,
-        row=row,
-        key=service.backend.kin(row),
-        size=len(record.value or b""),
-        limit=limit,
-        arrived=time.monotonic() * 1000.0,
-    )

@@ -9,7 +9,7 @@ from schemas.messages import Failure
 from streams import metrics
 from streams.delivery.dead_letters import dead_letter
 from streams.delivery.outlet import Outlet
-from streams.delivery.records import Output, Place, Record, size_of
+from streams.delivery.records import Output, Place, Record, bytes_of, size_of
 from streams.delivery.suspects import Note, Suspicion
 from streams.delivery.window import Window
 
@@ -23,8 +23,8 @@ class Lane:
     """Settles records: writes what they caused, and finishes their offsets when that is acknowledged.
 
     `start` is the committed watermark at assignment, `end` the log's end then; from `suspect` on nobody is
-    known to have handled the records. Once revoked, `alive` is False and every call does nothing: work of an
-    old epoch finishes silently.
+    known to have handled the records. `writing_bytes` is what was settled and is not acknowledged yet. Once
+    revoked, `alive` is False and every call does nothing: work of an old epoch finishes silently.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Lane:
         self.alone = -1
         self.paused = False
         self.writing = 0
+        self.writing_bytes = 0
         self.finished = 0
         self._outlet = outlet
         self._group = group
@@ -81,8 +82,9 @@ class Lane:
             return
         offsets = tuple(offsets)
         if outputs:
-            self._outlet.post(outputs, lambda: self._written(offsets))
+            self._outlet.post(outputs, lambda: self._written(offsets, outputs))
             self.writing += 1
+            self.writing_bytes += sum(map(bytes_of, outputs))
         else:
             self._finish(offsets)
 
@@ -149,8 +151,9 @@ class Lane:
             log.exception("%s/%d offset %d: no error answer could be made", *self.place, record.offset)
             return ()
 
-    def _written(self, offsets: tuple[int, ...]) -> None:
+    def _written(self, offsets: tuple[int, ...], outputs: Sequence[Output]) -> None:
         self.writing -= 1
+        self.writing_bytes -= sum(map(bytes_of, outputs))
         if self.alive:
             self._finish(offsets)
 

@@ -81,3 +81,8 @@ class Batch:
 def size_of(record: Record) -> int:
     """The bytes of key and value."""
     return len(record.value or b"") + len(record.key or b"")
+
+
+def bytes_of(output: Output) -> int:
+    """The bytes of the value that is to be written."""
+    return len(output.record.value if isinstance(output, Cleared) else output.value)

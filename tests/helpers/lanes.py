@@ -33,6 +33,7 @@ class FakeLane:
     start: int = 0
     end: int = 0
     alive: bool = True
+    writing_bytes: int = 0
     settled: list[int] = field(default_factory=list)
     calls: list[list[int]] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.batching import Batcher, rows_one_by_one
+from workers.batching import Batcher
 
 
 @dataclass(frozen=True)
@@ -129,11 +128,3 @@ def test_rows_and_bytes_are_bounded() -> None:
     assert not batcher.room(41)
     batcher.put(Job(1, "a", size=1))
     assert not batcher.room(0)
-
-
-@pytest.mark.parametrize(
-    ("rows", "took_ms", "next_rows"),
-    [(1, 0.0, 32), (1, 0.05, 32), (32, 32 * 2.0, 10), (1, 20.0, 1), (1, 900.0, 1), (4, 900.0, 1)],
-)
-def test_rows_one_by_one_fill_no_more_than_their_time(rows: int, took_ms: float, next_rows: int) -> None:
-    assert rows_one_by_one(32, rows, took_ms) == next_rows

@@ -93,6 +93,19 @@ class OneByOne(Backend, Protocol):
 
 
 @runtime_checkable
+class Computes(Protocol):
+    """A backend that knows what computes for it."""
+
+    @property
+    def provider(self) -> str:
+        """For example `CPUExecutionProvider`; empty before it is loaded."""
+
+    def gpu(self) -> float | None:
+        """The share in [0, 1] of the last while that the GPU was at work; None where there is none to ask.
+        Never waits."""
+
+
+@runtime_checkable
 class RulesFollower(Protocol):
     """A backend that reads the rules."""
 

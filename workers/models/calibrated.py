@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from schemas.cards import Card
-from workers.backends import Answer, Backend, RemoteBackend, Row
+from workers.backends import Answer, Backend, Computes, OneByOne, RemoteBackend, Row
 from workers.errors import LoadError
 from workers.models.cards import calibrator_of, card_path, read_card, statement_of
 from workers.models.maps import Calibrator
@@ -54,6 +54,20 @@ class Calibrated:
     def threads(self) -> int:
         """How many threads the backend may be called in."""
         return int(getattr(self._backend, "threads", 1))
+
+    @property
+    def provider(self) -> str:
+        """What computes."""
+        return str(getattr(self._backend, "provider", ""))
+
+    def gpu(self) -> float | None:
+        """How busy its GPU is."""
+        return self._backend.gpu() if isinstance(self._backend, Computes) else None
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether the backend runs its rows one after the other."""
+        return isinstance(self._backend, OneByOne) and self._backend.one_by_one
 
     async def load(self) -> None:
         await self._backend.load()
