@@ -1,0 +1,75 @@
+"""Figures read from filings and reports, counted against what people read there."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workers.library.finance.indicators import QUALITY, indicators
+from workers.library.finance.passages import read_text
+
+PASSAGES = json.loads(
+    (Path(__file__).parents[3] / "data" / "finance_passages.json").read_text(encoding="utf-8")
+)
+KNOWN = [passage for passage in PASSAGES if not passage.get("held_out")]
+HELD_OUT = [passage for passage in PASSAGES if passage.get("held_out")]
+
+
+def read(passage: dict[str, Any]) -> set[tuple[str, str, Decimal]]:
+    return {(item, when, figure.value) for (item, when), figure in read_text(passage["text"]).figures.items()}
+
+
+def wanted(passage: dict[str, Any]) -> set[tuple[str, str, Decimal]]:
+    return {
+        (item, when, Decimal(value))
+        for item, values in passage["figures"].items()
+        for when, value in values.items()
+    }
+
+
+@pytest.mark.parametrize("passage", KNOWN, ids=lambda passage: passage["text"][:20])
+def test_the_figures_and_the_growth_of_a_passage(passage: dict[str, Any]) -> None:
+    assert read(passage) == wanted(passage)
+    output, confidence = indicators(text=passage["text"])
+    assert output["growth"] == passage["growth"]
+    assert (output["conflicts"], confidence) == ([], None)
+
+
+def test_the_card_states_what_is_measured() -> None:
+    right = sum(len(read(passage) & wanted(passage)) for passage in HELD_OUT)
+    precision = right / sum(len(read(passage)) for passage in HELD_OUT)
+    recall = right / sum(len(wanted(passage)) for passage in HELD_OUT)
+    assert f"{len(HELD_OUT)} passages" in QUALITY
+    assert f"the {len(KNOWN)} they" in QUALITY
+    assert f"precision {precision:.2f}, recall {recall:.2f}" in QUALITY
+
+
+def test_what_cannot_be_placed_is_told_and_not_guessed() -> None:
+    output, _ = indicators(text="Turnover was €612m (2023: €588m).")
+    (conflict,) = output["conflicts"]
+    assert conflict["kind"] == "two_values"
+    assert (conflict["used"]["value"], conflict["other"]["value"]) == (612e6, 588e6)
+
+
+def test_a_stated_growth_that_does_not_fit_is_told() -> None:
+    text = "营业收入12.6亿元，上年同期10.5亿元，同比增长{}%。"
+    assert indicators(text=text.format(20))[0]["conflicts"] == []
+    output = indicators(text=text.format(25))[0]
+    (conflict,) = output["conflicts"]
+    assert (conflict["kind"], conflict["stated"], conflict["computed"]) == ("stated_differs", 0.25, 0.2)
+    start, end = conflict["where"]["start"], conflict["where"]["end"]
+    assert text.format(25)[start:end] == "25%"
+
+
+def test_quarters_are_told_from_years() -> None:
+    output, _ = indicators(
+        text="Revenue was $12 million, compared with $10 million a year ago and"
+        " $11.5 million in the prior quarter."
+    )
+    assert (output["growth"]["revenue"], output["growth_qoq"]["revenue"]) == (0.2, 0.043478)
+    output, _ = indicators(text="营业收入同比增长18%，环比下降5%。")
+    assert (output["growth"], output["growth_qoq"]) == ({"revenue": 0.18}, {"revenue": -0.05})
