@@ -10,7 +10,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import httpx
 
@@ -25,6 +25,8 @@ from workers.backends.remote_retries import Policy, spread_s
 from workers.backends.remote_wire import USUAL, Limits, Reply, broken, client_of, read
 from workers.errors import BadInput, LoadError
 from workers.faults import told
+
+T = TypeVar("T")
 
 LONGEST_TRUCE_S = 60.0
 """The longest that one Retry-After keeps all calls back."""
@@ -79,6 +81,15 @@ class Remote:
                 row.close()
             raise LoadError(f"{card.capability} is not loaded; await load() first")
         return self._loop.run(_all(card, rows))
+
+    def run_one(self, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` returns or raises, for backends that ask for several rows at once. Blocks; `work`
+        bounds its own time.
+
+        Raises:
+            LoadError: not started.
+        """
+        return self._loop.run(work)
 
     async def post(
         self, card: Card, url: httpx.URL, body: bytes, call: Call, headers: Mapping[str, str] | None = None
