@@ -36,7 +36,8 @@ class Calibrated:
     def __init__(
         self, backend: Backend, place: str | Path, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        if isinstance(backend, RemoteBackend) and not isinstance(backend, FunctionBackend):
+        own = getattr(type(backend), "infer_calls", None) is FunctionBackend.infer_calls
+        if isinstance(backend, RemoteBackend) and not own:
             # Wrapped it would lose the subtasks that it is told, and with them its idempotency.
             raise LoadError(f"{backend.card.capability} asks elsewhere: calibrate the model there")
         self._backend = backend
