@@ -135,6 +135,11 @@ class Service:
         return self._batcher.rows + self._engine.rows
 
     @property
+    def held(self) -> int:
+        """About how many bytes the inputs take that wait or run."""
+        return self._batcher.bytes + self._engine.bytes
+
+    @property
     def stuck_since(self) -> float | None:
         """When the oldest run of now began (`time.monotonic()`), None where none runs: for the watchdog."""
         return self._engine.oldest

@@ -1,0 +1,112 @@
+"""Others than Kafka ask the same queues."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.helpers.lanes import FakeClock, FakeLane
+from tests.workers.test_worker import Gated, card, echo, handle, numbered, until, working
+from workers.backends import Row
+from workers.backends.function import FunctionBackend
+from workers.desk import Closed, Desk, Full
+from workers.errors import UnknownCapability
+from workers.worker import Worker
+
+
+def asked(desk: Desk, n: int, deadline_ms: int = 20_000, **more: Any) -> Any:
+    row = Row({"n": n}, {})
+    return desk.ask("local", "vision/digits", row, subtask=f"h{n}", size=10, deadline_ms=deadline_ms, **more)
+
+
+async def test_askers_share_batches_with_lanes_and_each_gets_its_own_answer() -> None:
+    lane, backend = FakeLane(), Gated()
+    async with working(backend) as worker:
+        desk = Desk([worker], FakeClock())
+        await handle(worker, lane, numbered(1))
+        await until(backend.entered.is_set)
+        waiting = [asyncio.create_task(asked(desk, n)) for n in range(100, 105)]
+        await asyncio.sleep(0.01)
+        await handle(worker, lane, numbered(2, 1))
+        backend.gate.set()
+        answers = await asyncio.gather(*waiting)
+        await until(lambda: len(lane.settled) == 3)
+    assert [answer.output for answer in answers] == list(range(100, 105))
+    assert {answer.model.version for answer in answers} == {"7"}
+    shared = [{row.inputs["n"] for row in batch} for batch in backend.batches]
+    assert any(min(batch) < 100 <= max(batch) for batch in shared)
+
+
+async def test_errors_are_answers_too() -> None:
+    async with working(FunctionBackend(card(), echo)) as worker:
+        desk = Desk([worker], FakeClock())
+        row = Row({"bad": 1}, {})
+        bad = await desk.ask("local", "vision/digits", row, subtask="a", size=1, deadline_ms=5000)
+        assert bad.error is not None
+        assert bad.error.code == "bad_input"
+        with pytest.raises(UnknownCapability, match="vision/digits"):
+            await desk.ask("cloud", "vision/digits", row, subtask="a", size=1, deadline_ms=5000)
+
+
+async def test_a_full_queue_says_so_at_once() -> None:
+    backend = Gated(card(max_batch=1))
+    async with working(backend, max_rows=2) as worker:
+        desk = Desk([worker], FakeClock())
+        waiting = [asyncio.create_task(asked(desk, n)) for n in range(3)]
+        await until(backend.entered.is_set)
+        with pytest.raises(Full) as full:
+            await asked(desk, 9)
+        assert full.value.retry_after_s > 0
+        backend.gate.set()
+        await asyncio.gather(*waiting)
+
+
+async def test_the_deadline_ends_the_wait_and_drops_the_row() -> None:
+    backend = Gated(card(max_batch=1))
+    async with working(backend) as worker:
+        desk = Desk([worker], FakeClock())
+        first = asyncio.create_task(asked(desk, 0))
+        await until(backend.entered.is_set)
+        late = await asked(desk, 1, deadline_ms=30)
+        assert late.error is not None
+        assert late.error.code == "deadline_exceeded"
+        assert worker.pending == 1
+        backend.gate.set()
+        assert (await first).output == 0
+    assert len(backend.batches) == 1
+
+
+async def test_a_caller_that_goes_leaves_no_row() -> None:
+    backend = Gated(card(max_batch=1))
+    async with working(backend) as worker:
+        desk = Desk([worker], FakeClock())
+        first = asyncio.create_task(asked(desk, 0))
+        await until(backend.entered.is_set)
+        gone = asyncio.create_task(asked(desk, 1))
+        await asyncio.sleep(0.01)
+        gone.cancel()
+        await asyncio.gather(gone, return_exceptions=True)
+        assert worker.pending == 1
+        backend.gate.set()
+        await first
+
+
+async def test_a_stop_tells_who_waits_at_once() -> None:
+    backend = Gated(card(max_batch=1))
+    worker = Worker([backend], name="w", clock=FakeClock())
+    desk = Desk([worker], FakeClock())
+    with pytest.raises(Closed):
+        await asked(desk, 0)
+    await worker.start()
+    waiting = [asyncio.create_task(asked(desk, n)) for n in range(2)]
+    await until(backend.entered.is_set)
+    await worker.stop(0.05)
+    with pytest.raises(Closed):
+        await asyncio.wait_for(waiting[1], 1.0)
+    with pytest.raises(Closed):
+        await asked(desk, 7)
+    backend.gate.set()
+    waiting[0].cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
