@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 
 from schemas.cards import Card
 from tests.helpers.endpoint import Endpoint, Reply, endpoint
+from tests.helpers.faulty_server import self_signed
 from tests.helpers.redis import free_port
 from workers.backends import Answer, Call, RemoteBackend, Row
 from workers.backends.http import HttpBackend, body_of, build
@@ -180,32 +179,8 @@ async def test_an_endless_answer_is_not_read(server: Endpoint) -> None:
     assert str(USUAL.answer_bytes) in message(await one(HttpBackend(FREE, server.url)), "backend_error")
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """One that nobody signed, for 127.0.0.1."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed, and nothing else here makes certificates")
-    made, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    words = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "1",
-        "-subj",
-        "/CN=localhost",
-    ]
-    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(made), "-keyout", str(key)]
-    subprocess.run([*words, *names], check=True, capture_output=True, timeout=30)
-    return made, key
-
-
-async def test_a_certificate_must_be_good(
-    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_certificate_must_be_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate = self_signed(tmp_path)
     for server in endpoint(certificate):
         assert "certificate" in message(await one(HttpBackend(FREE, server.url)), "backend_error")
         assert server.calls == []
