@@ -54,8 +54,10 @@ async def test_a_full_queue_says_so_at_once() -> None:
     backend = Gated(card(max_batch=1))
     async with working(backend, max_rows=2) as worker:
         desk = Desk([worker], FakeClock())
-        waiting = [asyncio.create_task(asked(desk, n)) for n in range(3)]
+        waiting = [asyncio.create_task(asked(desk, 0))]
         await until(backend.entered.is_set)
+        waiting += [asyncio.create_task(asked(desk, n)) for n in (1, 2)]
+        await asyncio.sleep(0.01)
         with pytest.raises(Full) as full:
             await asked(desk, 9)
         assert full.value.retry_after_s > 0
