@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Sequence
 
 from schemas import codec
-from schemas.messages import Failure, Partial, Subtask
+from schemas.cards import Card
+from schemas.messages import Failure, Partial, Side, Subtask
 from streams.delivery import Clock, Outgoing
 from workers.backends import Row
 from workers.errors import UnknownCapability, WorkerError
@@ -56,11 +57,22 @@ class Desk:
         self._workers = tuple(workers)
         self._clock = clock
 
-    def names(self) -> tuple[tuple[str, str], ...]:
+    def cards(self) -> tuple[Card, ...]:
+        """What is served now; the sides and capabilities stay the same, their cards change with versions."""
+        return tuple(card for worker in self._workers for card in worker.cards)
+
+    def names(self) -> tuple[tuple[Side, str], ...]:
         """Side and capability of all that is served."""
-        return tuple(
-            (offer.card.side, offer.card.capability) for worker in self._workers for offer in worker.offers()
-        )
+        return tuple((card.side, card.capability) for card in self.cards())
+
+    def hung_s(self, now: float) -> float:
+        """For how long the run that is worst off has been at it; see Worker."""
+        return max(worker.hung_s(now) for worker in self._workers)
+
+    @property
+    def ready(self) -> bool:
+        """Whether every worker takes calls."""
+        return all(worker.ready for worker in self._workers)
 
     async def ask(
         self,

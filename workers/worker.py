@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from schemas import codec
-from schemas.cards import Offer
+from schemas.cards import Card, Offer
 from schemas.errors import Malformed
 from schemas.ids import parse_subtask_id
 from schemas.messages import Failure, Subtask, Timings
@@ -67,10 +67,14 @@ class Worker:
         self._partials.prices = prices
 
     @property
+    def cards(self) -> tuple[Card, ...]:
+        """What is served now."""
+        return tuple(service.backend.card for service in self._services.values())
+
+    @property
     def topics(self) -> tuple[str, ...]:
         """The topics to read."""
-        cards = (service.backend.card for service in self._services.values())
-        return tuple(capability_topic(card.side, card.capability) for card in cards)
+        return tuple(capability_topic(card.side, card.capability) for card in self.cards)
 
     @property
     def pending(self) -> int:
