@@ -54,6 +54,10 @@ BUDGET_REFUSALS = Counter("edgeway_budget_refusals_total", "Payments that were n
 BUDGET_OVERRUN = Counter("edgeway_budget_overrun_total", "Money that payments cost beyond their bound")
 BUDGET_STORE_UP = Gauge("edgeway_budget_store_up", "1 where the budget's ledger answers")
 
+MODEL_SWITCHES = Counter(
+    "edgeway_model_switch_total", "Activated versions of models: taken up, or refused", ["outcome"]
+)
+
 RULES_RELOADS = Counter("edgeway_rules_reloads_total", "Changed contents of the rules file", ["outcome"])
 RULES_REFUSED = Gauge("edgeway_rules_refused", "1 while the rules file is not what is in force")
 RULES_INFO = Gauge("edgeway_rules_info", "1 for the version of the rules in force", ["version"])

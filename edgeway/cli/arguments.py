@@ -22,6 +22,8 @@ _TITLES = {
     "stores": "stores",
     "role": "role",
     "worker": "worker",
+    "http": "capabilities over HTTP",
+    "models": "models",
     "data": "data",
     "delivery": "delivery",
     "joins": "open requests",

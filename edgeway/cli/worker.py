@@ -17,10 +17,10 @@ def add(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the role until it is told to stop; its exit code."""
     settings = role.start(args)
-    if not (settings.capabilities or settings.side or settings.app or settings.rules):
+    if not (settings.capabilities or settings.side or settings.app or settings.models or settings.rules):
         raise UsageError(
             "a worker of nothing: give --capabilities local/nlp/intent,..., or --side local|cloud for all\n"
-            "that the rules name there, or --app MODULE"
+            "that the rules name there, or --app MODULE, or --models FOLDER"
         )
     from edgeway.roles import run_worker
 

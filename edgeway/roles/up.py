@@ -93,7 +93,8 @@ def served(settings: Settings, rules: Rules) -> list[Backend]:
     Raises:
         UsageError: an app that does not load, or capabilities or a side without an app.
     """
-    if settings.app or rules.apps or settings.capabilities or settings.side or serves_fallbacks(rules):
+    asked = settings.app or rules.apps or settings.capabilities or settings.side or settings.models
+    if asked or serves_fallbacks(rules):
         return backends_of(settings, rules)
     return []
 

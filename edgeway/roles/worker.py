@@ -7,10 +7,11 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from edgeway.errors import UsageError
+from edgeway.models_serving import follow_models, models_of
 from edgeway.roles.budgets import budget_for
 from edgeway.roles.process import Process
 from schemas.cards import Offer
@@ -37,10 +38,15 @@ def backends_of(settings: Settings, rules: Rules) -> list[Backend]:
         UsageError: an app that does not load, an unknown capability, or nothing to serve.
     """
     apps = (settings.app,) if settings.app else rules.apps
-    if not apps and not serves_fallbacks(rules):
+    if not apps and not serves_fallbacks(rules) and settings.models is None:
         raise UsageError("no app to serve: name one with --app MODULE, or under `apps` in the rules file")
     try:
-        fill = partial(fallbacks_of, rules)
+        models = models_of(settings)
+
+        def fill(offered: frozenset[tuple[Side, str]]) -> Iterable[Backend]:
+            pulled = frozenset((model.card.side, model.card.capability) for model in models)
+            return [*models, *fallbacks_of(rules, offered | pulled)]
+
         found = list(backends_for(_side(settings), apps, settings.capabilities or None, fill))
     except WorkerError as error:
         raise UsageError(str(error)) from error
@@ -129,6 +135,7 @@ def add_worker(process: Process, backends: Sequence[Backend]) -> str:
     price(process.rules)()
     process.on_rules.append(price)
     process.before.append(start)
+    process.before.append(follow_models(have, backends, workers, process.host.every))
     process.once_ready.append(beat)
     process.after.append(stop)
     return name

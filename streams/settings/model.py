@@ -91,7 +91,7 @@ class Settings:
         None,
         kinds.integer(1, 65535),
         "role",
-        "HTTP port for /healthz, /readyz and /metrics; without it no HTTP",
+        "HTTP port for /healthz, /readyz, /metrics and a worker's capabilities; without it no HTTP",
     )
     host: str = _setting("127.0.0.1", kinds.TEXT, "role", "HTTP address to listen on; 0.0.0.0 for all")
     metrics: bool = _setting(True, kinds.BOOLEAN, "role", "whether /metrics is served")
@@ -132,6 +132,39 @@ class Settings:
     )
     model_threads: int = _setting(
         1, kinds.integer(1, 256), "worker", "threads that run models; each model runs single-threaded inside"
+    )
+
+    models: str | None = _setting(
+        None,
+        kinds.TEXT,
+        "models",
+        "model repository, a folder or URL (s3://bucket/prefix): a worker serves its active models",
+    )
+    models_cache: Path | None = _setting(
+        None,
+        kinds.PATH,
+        "models",
+        "folder that models are pulled into; without it edgeway/models in the user's cache folder",
+    )
+    models_poll_s: float = _setting(
+        5.0,
+        kinds.seconds(0, 3600),
+        "models",
+        "between looks at which versions are active; another one is taken up while serving; 0: never",
+    )
+
+    http_token: Secret | None = _setting(
+        None,
+        kinds.SECRET,
+        "http",
+        "bearer token that calls of capabilities must bring; without it whoever reaches the port may call",
+        flag=False,
+    )
+    http_token_file: Path | None = _setting(
+        None, kinds.FILE, "http", "file whose first line is the bearer token for calls of capabilities"
+    )
+    http_requests: int = _setting(
+        2000, kinds.integer(1, 100_000), "http", "calls over HTTP under way at once; more are answered 429"
     )
 
     data: Path | None = _setting(
@@ -208,10 +241,10 @@ DEFAULTS: dict[str, object] = {f.name: f.default for f in dataclasses.fields(Set
 
 _ROLE = ("kafka", "rules", "stores", "role", "delivery", "log")
 GROUPS: dict[str, tuple[str, ...]] = {
-    "up": ("kafka", "rules", "topics", "stores", "role", "worker", "data", "delivery", "joins", "log"),
+    "up": (*_ROLE, "topics", "worker", "models", "data", "joins"),
     "router": _ROLE,
     "aggregator": (*_ROLE, "joins"),
-    "worker": (*_ROLE, "worker"),
+    "worker": (*_ROLE, "worker", "models", "http"),
     "topics": ("kafka", "rules", "topics", "log"),
     "check": ("log",),
     "send": ("kafka", "log"),
@@ -219,7 +252,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "audit": ("kafka", "log"),
     "explain": ("kafka", "rules", "log"),
     "feedback": ("kafka", "log"),
-    "models": ("kafka", "log"),
+    "models": ("kafka", "models", "log"),
     "capabilities": ("kafka", "log"),
     "backtest": ("kafka", "log"),
     "demo": ("log",),

@@ -1,0 +1,175 @@
+"""Which version of a model is served, and making it ready: the active one, or else one that worked before."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from workers.backends import Backend
+from workers.backends.registry import build
+from workers.errors import LoadError, RepositoryError, WorkerError
+from workers.models.cards import read_card
+from workers.models.manifest import CARD, Active
+from workers.models.offering import REMOTE, card_of, options_of
+from workers.models.pending import Pending
+from workers.models.pull import Cache
+from workers.models.ready import made_ready
+from workers.models.repository import Repository
+from workers.models.stores import open_store
+
+log = logging.getLogger(__name__)
+
+
+class Ready(NamedTuple):
+    """A backend that is loaded and checked, of `version`; `refused` says why it is not the active one."""
+
+    version: str
+    backend: Backend
+    refused: WorkerError | None = None
+
+
+class Source:
+    """A repository and the cache that its models are pulled into."""
+
+    def __init__(self, url: str, cache: Path) -> None:
+        """Raises RepositoryError where nothing here reads such URLs."""
+        self.repository = Repository(open_store(url))
+        self.cache = Cache(cache, self.repository.store.url)
+
+    def offered(self) -> list[Pending]:
+        """What the repository's active versions offer; what was pulled before where it does not answer.
+
+        A model that cannot be read is told in the log and left out.
+        """
+        try:
+            names: Iterable[str] = self.repository.names()
+        except RepositoryError as error:
+            log.warning("%s; what was pulled before is served", error)
+            names = self.cache.names()
+        found = []
+        for name in names:
+            try:
+                pending = self._offered(name)
+            except WorkerError as error:
+                log.error("model %s is not served: %s", name, error)
+                continue
+            if pending is not None:
+                found.append(pending)
+        return found
+
+    def active(self, name: str) -> Active | None:
+        """Which version of a model is active.
+
+        Raises:
+            RepositoryError: it cannot be read.
+        """
+        return self.repository.active(name)
+
+    def unknown(self, known: set[str]) -> list[str]:
+        """Active models beside those of `known`.
+
+        Raises:
+            RepositoryError: the repository does not answer.
+        """
+        others = [name for name in self.repository.names() if name not in known]
+        return [name for name in others if self.repository.active(name) is not None]
+
+    def first(self, pending: Pending) -> Ready:
+        """The backend to begin with: of the active version, or of one before that can be made ready. Blocks.
+
+        Raises:
+            WorkerError: none can; the text is about the active one.
+        """
+        refused: WorkerError | None = None
+        active, name = pending.active, pending.name
+        unsound: set[str] = set()
+        for version, here in self._candidates(name, active):
+            if version in unsound:
+                continue
+            checked = active is None or active.version != version or not active.unchecked
+            try:
+                folder = here or self.cache.pull(self.repository, name, version)
+                try:
+                    backend = made_ready(folder, checked=checked)
+                except WorkerError:
+                    unsound.add(version)
+                    raise
+            except WorkerError as error:
+                log.error("%s %s cannot be served: %s", name, version, error)
+                refused = refused or error
+                continue
+            if refused is not None:
+                log.warning("%s: what is served is version %s, as it was pulled before", name, version)
+            self.taken(name, version)
+            return Ready(version, backend, refused)
+        raise refused or LoadError(f"{name}: no version of it is active, and none was pulled before")
+
+    def next(self, name: str, active: Active) -> Backend:
+        """The backend of another active version. Blocks.
+
+        Raises:
+            WorkerError: it cannot be pulled, or is not what was added.
+        """
+        folder = self.cache.pull(self.repository, name, active.version)
+        return made_ready(folder, checked=not active.unchecked)
+
+    def taken(self, name: str, version: str, using: Iterable[str] = ()) -> None:
+        """Note that `version` runs; remove what is older than the versions kept, none of `using`."""
+        try:
+            self.cache.remember(name, version)
+            self.cache.prune(name, {version, *using})
+        except RepositoryError as error:
+            log.warning("the cache of models is not in order: %s", error)
+
+    def _offered(self, name: str) -> Pending | None:
+        active: Active | None = None
+        try:
+            active = self.repository.active(name)
+            if active is None:
+                return None
+            return self._of_repository(name, active)
+        except WorkerError as error:
+            folder = next((place for _, place in self._cached(name)), None)
+            if folder is None:
+                raise
+            log.warning("%s; what was pulled before is served", error)
+            return _pending(read_card(folder), str(folder / CARD), name, active)
+
+    def _of_repository(self, name: str, active: Active) -> Pending:
+        refused: WorkerError | None = None
+        for version in (active.version, *active.previous):
+            try:
+                document = self.repository.card(name, version)
+                return _pending(document, f"{name} {version}", name, active)
+            except WorkerError as error:
+                refused = refused or error
+        assert refused is not None
+        raise refused
+
+    def _candidates(self, name: str, active: Active | None) -> Iterator[tuple[str, Path | None]]:
+        """Versions to try in their order, each with its folder where it was pulled before."""
+        if active is not None:
+            yield active.version, None
+            # One that cannot be pulled may lie here all the same, whole.
+            yield from (each for each in self._cached(name) if each[0] == active.version)
+            yield from ((version, None) for version in active.previous)
+        yield from self._cached(name)
+
+    def _cached(self, name: str) -> Iterator[tuple[str, Path]]:
+        remembered = self.cache.remembered(name)
+        versions = self.cache.versions(name)
+        for version in sorted(versions, key=lambda v: v != remembered):
+            try:
+                yield version, self.cache.there(name, version)
+            except RepositoryError as error:
+                log.warning("%s", error)
+
+
+def _pending(document: dict[str, object], where: str, name: str, active: Active | None) -> Pending:
+    card = card_of(document, where)
+    threads = 1
+    if card.model_type in REMOTE:
+        threads = int(getattr(build(card, options_of(document, Path())), "threads", 1))
+    return Pending(card, name, active, threads)
