@@ -1,0 +1,252 @@
+"""The Open Inference Protocol over gRPC, tensors raw. Needs the extra `grpc`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from schemas.cards import Card
+from workers.backends import Call
+from workers.backends.open_inference_codec import Tensor, from_json, from_raw, packed, raw_of
+from workers.backends.open_inference_model import Model, Told
+from workers.backends.open_inference_status import trouble_of
+from workers.backends.open_inference_wire import Ask, NotYet, Place
+from workers.backends.remote_attempts import Attempts
+from workers.backends.remote_faults import Trouble
+from workers.backends.remote_keys import Keys
+from workers.backends.remote_loop import OwnLoop
+from workers.backends.remote_retries import Policy
+from workers.backends.remote_wire import Limits
+from workers.errors import BadInput, LoadError
+
+T = TypeVar("T")
+
+_SERVICE = "/inference.GRPCInferenceService/"
+_LOOK_S = 5.0
+_CONTENTS = {
+    "BOOL": "bool_contents",
+    "INT8": "int_contents",
+    "INT16": "int_contents",
+    "INT32": "int_contents",
+    "INT64": "int64_contents",
+    "UINT8": "uint_contents",
+    "UINT16": "uint_contents",
+    "UINT32": "uint_contents",
+    "UINT64": "uint64_contents",
+    "FP32": "fp32_contents",
+    "FP64": "fp64_contents",
+    "BYTES": "bytes_contents",
+}
+"""Where the values of each datatype stand that a server sends in words of protobuf."""
+
+
+class GrpcWire:
+    """`url` is grpc://HOST:PORT, or grpcs:// for TLS."""
+
+    def __init__(self, capability: str, url: str, place: Place, limits: Limits, keys: Keys) -> None:
+        self.host, self._tls = _host(capability, url)
+        self._capability, self._place, self._limits, self._keys = capability, place, limits, keys
+        self._loop = OwnLoop(capability)
+        self._channel: Any = None
+        self._messages: Any = None
+
+    def start(self) -> None:
+        if self._loop.runs:
+            return
+        try:
+            grpc = importlib.import_module("grpc")
+            name = "workers.backends.open_inference_proto.open_inference_pb2"
+            self._messages = importlib.import_module(name)
+        except ImportError as error:
+            raise LoadError(f"{self._capability}: gRPC needs the extra edgeway[grpc] ({error})") from error
+        self._metadata("")
+        options = _options(self._limits)
+        if self._tls:
+            trust = grpc.ssl_channel_credentials(root_certificates=self._roots())
+            self._channel = grpc.secure_channel(self.host, trust, options=options)
+        else:
+            self._channel = grpc.insecure_channel(self.host, options=options)
+        self._loop.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run(work)
+
+    def close(self) -> None:
+        channel, self._channel = self._channel, None
+
+        async def end() -> None:
+            if channel is not None:
+                channel.close()
+
+        self._loop.close(end)
+
+    async def look(self) -> Model:
+        kinds = self._messages
+        model, version = self._place
+        try:
+            if not (await self._look("ServerReady", kinds.ServerReadyRequest())).ready:
+                raise NotYet("the server is not ready")
+            told = await self._look("ModelMetadata", kinds.ModelMetadataRequest(name=model, version=version))
+            asked = kinds.ModelReadyRequest(name=model, version=version)
+            if not (await self._look("ModelReady", asked)).ready:
+                raise NotYet(f"{self._place} is not ready")
+            about = await self._look("ServerMetadata", kinds.ServerMetadataRequest())
+        except Trouble as trouble:
+            raise NotYet(f"the server, asked about {self._place}, {trouble}") from trouble
+        server = " ".join(word for word in (about.name, about.version) if word)
+        return Model(server, tuple(about.extensions), _told(told.inputs), _told(told.outputs))
+
+    async def infer(self, card: Card, ask: Ask, call: Call) -> list[Tensor]:
+        request = self._request(ask)
+        if (size := request.ByteSize()) > self._limits.request_bytes:
+            raise BadInput(f"the request takes {size} bytes; {self._limits.request_bytes} may be")
+        left_s = min(self._limits.timeout_s, call.until - time.monotonic())
+        if left_s <= 0:
+            raise Trouble("was not asked: the deadline had passed", code="deadline_exceeded", free=True)
+        repeatable = bool(ask.id) and (card.max_cost == 0 or self._limits.idempotent)
+        attempts = Attempts(Policy(self._limits.attempts, repeatable), time.monotonic() + left_s)
+        while True:
+            attempts.number += 1
+            try:
+                until = attempts.until - time.monotonic()
+                return _tensors(await self._call("ModelInfer", request, until, ask.id))
+            except Trouble as trouble:
+                pause = attempts.pause(trouble)
+                if pause is None:
+                    raise attempts.last(trouble) from trouble.__cause__
+            await asyncio.sleep(pause)
+
+    async def _look(self, method: str, request: Any) -> Any:
+        return await self._call(method, request, _LOOK_S, "")
+
+    async def _call(self, method: str, request: Any, timeout_s: float, key: str) -> Any:
+        """The answer. Through a callback: grpc's own asyncio knows one loop a process alone.
+
+        Raises:
+            Trouble: there is none.
+        """
+        if self._channel is None:
+            raise Trouble("was not asked: the backend is closed", free=True)
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+
+        def end() -> None:
+            if not done.done():
+                done.set_result(None)
+
+        def wake(_: Any) -> None:
+            # Where the loop has ended nobody waits any more.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(end)
+
+        answer = getattr(self._messages, f"{method}Response")
+        stub = self._channel.unary_unary(
+            _SERVICE + method,
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=answer.FromString,
+        )
+        future = stub.future(request, timeout=timeout_s, metadata=self._metadata(key))
+        future.add_done_callback(wake)
+        try:
+            await done
+        finally:
+            future.cancel()
+        code = future.code().name
+        if code == "OK":
+            return future.result()
+        raise trouble_of(code, future.details() or "", _pushback(future.trailing_metadata()))
+
+    def _metadata(self, key: str) -> list[tuple[str, str]]:
+        found = {"edgeway-capability": self._capability, **self._keys.headers()}
+        if key:
+            found["idempotency-key"] = key
+        return list(found.items())
+
+    def _request(self, ask: Ask) -> Any:
+        request = self._messages.ModelInferRequest(
+            model_name=self._place.model, model_version=self._place.version, id=ask.id
+        )
+        for name, value in ask.params.items():
+            setattr(request.parameters[name], _parameter(value), value)
+        for tensor in ask.inputs:
+            request.inputs.add(name=tensor.name, datatype=tensor.datatype, shape=tensor.array.shape)
+            request.raw_input_contents.append(raw_of(tensor))
+        for name in ask.outputs:
+            request.outputs.add(name=name)
+        return request
+
+    def _roots(self) -> bytes | None:
+        if self._limits.ca_file is None:
+            return None
+        try:
+            return Path(self._limits.ca_file).read_bytes()
+        except OSError as error:
+            raise LoadError(f"{self._capability}: ca_file cannot be read ({error.strerror})") from error
+
+
+def _host(capability: str, url: str) -> tuple[str, bool]:
+    """HOST:PORT, and whether by TLS."""
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("grpc", "grpcs") and parts.hostname and parts.port
+    except ValueError:
+        sound = False
+    if not sound or parts.path not in ("", "/") or parts.query or parts.username:
+        raise LoadError(f"{capability}: its URL cannot be read; write grpc://HOST:PORT, or grpcs:// for TLS")
+    return parts.netloc, parts.scheme == "grpcs"
+
+
+def _options(limits: Limits) -> list[tuple[str, int]]:
+    return [
+        ("grpc.max_send_message_length", limits.request_bytes + 1024),
+        ("grpc.max_receive_message_length", limits.answer_bytes),
+        ("grpc.enable_retries", 0),  # what may be made again is decided here, where its price is known
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.keepalive_time_ms", 30_000),
+        # A server that was away is asked again within seconds, not after grpc's two minutes.
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.min_reconnect_backoff_ms", int(limits.connect_s * 1000)),
+        ("grpc.max_reconnect_backoff_ms", 2000),
+    ]
+
+
+def _parameter(value: Any) -> str:
+    """The field for a parameter; bool before int, which it is too."""
+    if isinstance(value, bool):
+        return "bool_param"
+    if isinstance(value, int):
+        return "int64_param"
+    return "double_param" if isinstance(value, float) else "string_param"
+
+
+def _tensors(response: Any) -> list[Tensor]:
+    raw = response.raw_output_contents
+    if raw and len(raw) != len(response.outputs):
+        text = f"answered {len(response.outputs)} outputs with the values of {len(raw)}"
+        raise Trouble(text, code="bad_output")
+    return [_tensor(output, raw[i] if raw else None) for i, output in enumerate(response.outputs)]
+
+
+def _tensor(output: Any, raw: bytes | None) -> Tensor:
+    name, datatype, shape = output.name, output.datatype, list(output.shape)
+    if raw is not None:
+        return from_raw(name, datatype, shape, raw)
+    field = _CONTENTS.get(datatype)
+    values = list(getattr(output.contents, field)) if field else []
+    if datatype == "BYTES":
+        return from_raw(name, datatype, shape, packed(values))
+    return from_json(name, datatype, shape, values)
+
+
+def _told(tensors: Any) -> tuple[Told, ...]:
+    return tuple(Told(tensor.name, tensor.datatype, tuple(tensor.shape)) for tensor in tensors)
+
+
+def _pushback(metadata: Any) -> str | None:
+    return next((value for name, value in metadata or () if name == "grpc-retry-pushback-ms"), None)

@@ -1,0 +1,115 @@
+"""The Open Inference Protocol over REST."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from schemas.cards import Card
+from workers.backends import Call
+from workers.backends.open_inference_codec import Tensor
+from workers.backends.open_inference_messages import model_of, object_of, request_of, tensors_of
+from workers.backends.open_inference_model import Model
+from workers.backends.open_inference_wire import Ask, NotYet, Place
+from workers.backends.remote import Remote
+from workers.backends.remote_faults import Refusal, Trouble
+from workers.backends.remote_keys import Keys
+from workers.backends.remote_wire import Limits, client_of, read, url_of
+from workers.errors import LoadError
+
+T = TypeVar("T")
+
+_EXTENSIONS = frozenset({"binary_tensor_data", "binary_data"})
+_MOST_TOLD = 1024 * 1024
+
+
+class RestWire:
+    """`url` is the server's, before `/v2`. `binary`: raw tensors, None: where the server says that it can."""
+
+    def __init__(
+        self, capability: str, url: str, place: Place, limits: Limits, keys: Keys, binary: bool | None
+    ) -> None:
+        given = url_of(capability, url)
+        if given.query or given.fragment:
+            raise LoadError(f"{capability}: its URL has a query; write http://HOST:PORT alone")
+        self.host = given.netloc.decode()
+        self._base = str(given).rstrip("/").removesuffix("/v2")
+        self._place = place
+        version = f"/versions/{quote(place.version, safe='')}" if place.version else ""
+        self._model = f"/v2/models/{quote(place.model, safe='')}{version}"
+        self._target = httpx.URL(f"{self._base}{self._model}/infer")
+        self._capability, self._limits, self._keys, self._binary = capability, limits, keys, binary
+        self._raw = bool(binary)
+        self._remote = Remote(capability, limits, keys, explained)
+
+    def start(self) -> None:
+        self._remote.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._remote.run_one(work)
+
+    def close(self) -> None:
+        self._remote.close()
+
+    async def look(self) -> Model:
+        async with client_of(self._capability, self._limits) as client:
+            if (await self._get(client, "/v2/health/ready"))[0] != 200:
+                raise NotYet("the server is not ready")
+            status, _ = await self._get(client, f"{self._model}/ready")
+            if status != 200:
+                raise NotYet(await self._missing(client, status))
+            about = object_of((await self._get(client, "/v2"))[1])
+            status, body = await self._get(client, self._model)
+            if status != 200:
+                raise NotYet(f"the server answered {status} when asked about {self._place}")
+            model = model_of(about, object_of(body))
+        if self._binary is None:
+            self._raw = bool(_EXTENSIONS & set(model.extensions))
+        return model
+
+    async def infer(self, card: Card, ask: Ask, call: Call) -> list[Tensor]:
+        body, headers = request_of(ask, raw=self._raw)
+        return tensors_of(await self._remote.post(card, self._target, body, call, headers))
+
+    async def _get(self, client: httpx.AsyncClient, path: str) -> tuple[int, bytes]:
+        try:
+            async with client.stream("GET", self._base + path, headers=self._keys.headers()) as response:
+                if response.status_code in (401, 403):
+                    raise LoadError(
+                        f"the server answered {response.status_code}: the key is missing or refused"
+                    )
+                return response.status_code, await read(response, _MOST_TOLD)
+        except httpx.HTTPError as error:
+            raise NotYet(f"the server cannot be reached ({type(error).__name__})") from error
+        except Trouble as trouble:
+            raise NotYet(f"the server {trouble}") from trouble
+
+    async def _missing(self, client: httpx.AsyncClient, status: int) -> str:
+        """What is wrong with a model that is not ready, and which others the server lists."""
+        if status < 500 and status != 400:
+            text = f"the server has no {self._place}"
+        else:
+            text = f"{self._place} is not ready: the server answered {status}"
+        try:
+            listed = await client.post(
+                f"{self._base}/v2/repository/index", content=b"{}", headers=self._keys.headers()
+            )
+            models = msgspec.json.decode(listed.content[:_MOST_TOLD], type=list[_Listed])
+        except (httpx.HTTPError, msgspec.MsgspecError):
+            return text
+        return f"{text}; it has {', '.join(sorted({model.name for model in models})) or 'none'}"
+
+
+class _Listed(msgspec.Struct):
+    name: str
+
+
+def explained(status: int, body: bytes) -> Refusal | None:
+    """What a refusal of this protocol means. The server's own words may quote inputs, and are not told."""
+    if status == 404:
+        return Refusal("it has no such model, or no longer this version of it")
+    return None
