@@ -8,6 +8,7 @@ what may be answered.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -52,7 +53,7 @@ class HttpBackend:
         self.card = card
 
     async def load(self) -> None:
-        self._remote.start()
+        await asyncio.to_thread(self._remote.start)
 
     def kin(self, row: Row) -> Hashable:
         return kin_of(row)

@@ -5,6 +5,7 @@ One request a row, under the subtask's id as Idempotency-Key. docs/backends.md l
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -78,7 +79,7 @@ class OpenAIBackend:
         self._priced_by_rules = False
 
     async def load(self) -> None:
-        self._remote.start()
+        await asyncio.to_thread(self._remote.start)
 
     def prepare(self, rules: Rules) -> Callable[[], None]:
         """Where the rules have a price for the capability it counts, and not that of the options."""
