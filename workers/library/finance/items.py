@@ -54,7 +54,8 @@ STATED = {
 _OTHER = (
     "非流动资产", "非流动负债", "有息负债", "少数股东权益", "扣除非经常性损益", "扣非净利润", "扣非",
     "经营活动产生的现金流量净额", "现金流", "现金", "股息", "分红", "派息", "研发费用", "研发投入", "市值",
-    "订单", "合同负债", "non-current assets", "non-current liabilities", "operating cash flow", "free cash flow",
+    "订单", "合同负债",
+    "non-current assets", "non-current liabilities", "operating cash flow", "free cash flow",
     "cash flow", "cash equivalents", "cash", "dividends", "dividend", "backlog", "repurchases", "repurchased",
     "operating expenses", "capital expenditures", "research and development", "deferred revenue",
     "cost savings", "marketable securities", "adjusted ebitda", "ebitda", "segment",
