@@ -123,7 +123,7 @@ def configure(settings: Settings, stream: IO[str] | None = None, *, quiet_client
     stream = stream or sys.stderr
     text = settings.log_format == "text" or (settings.log_format == "auto" and stream.isatty())
     handler = logging.StreamHandler(stream)
-    secrets = [settings.sasl_password] if settings.sasl_password else []
+    secrets = [secret for secret in (settings.sasl_password, settings.http_token) if secret]
     handler.setFormatter(Masked(TextFormatter() if text else JsonFormatter(), secrets))
     if quiet_client and settings.log_level != "debug":
         handler.addFilter(_not_the_client)

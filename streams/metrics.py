@@ -41,6 +41,17 @@ INFERENCE_S = Histogram(
 BATCH_ROWS = Histogram(
     "edgeway_batch_rows", "Rows per model call", ["capability"], buckets=(1, 2, 4, 8, 16, 32, 64, 128)
 )
+GPU = Gauge("edgeway_gpu_utilisation_ratio", "Share of time that a GPU was at work", ["device"])
+HTTP_CALLS = Counter(
+    "edgeway_http_calls_total", "Calls of capabilities over HTTP", ["capability", "side", "status"]
+)
+HTTP_S = Histogram(
+    "edgeway_http_seconds",
+    "From a call's head to its answer, over HTTP",
+    ["capability", "side"],
+    buckets=_LATENCY_S,
+)
+HTTP_OPEN = Gauge("edgeway_http_open", "Calls of capabilities over HTTP under way")
 BREAKER = Gauge(
     "edgeway_breaker_open", "A capability's breaker: 0 closed, 1 half open, 2 open", ["capability", "side"]
 )

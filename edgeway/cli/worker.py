@@ -11,7 +11,11 @@ from edgeway.errors import UsageError
 
 def add(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    command(subparsers, "worker", "run models: serve capabilities").set_defaults(run=run)
+    parser = command(subparsers, "worker", "run models: serve capabilities, from Kafka and over HTTP")
+    parser.add_argument(
+        "--no-kafka", action="store_true", help="serve HTTP alone, at --port: no topics, no heartbeats"
+    )
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -22,6 +26,8 @@ def run(args: argparse.Namespace) -> int:
             "a worker of nothing: give --capabilities local/nlp/intent,..., or --side local|cloud for all\n"
             "that the rules name there, or --app MODULE, or --models FOLDER"
         )
+    if args.no_kafka and settings.port is None:
+        raise UsageError("--no-kafka serves HTTP alone: give it a --port")
     from edgeway.roles import run_worker
 
-    return run_worker(settings)
+    return run_worker(settings, kafka=not args.no_kafka)

@@ -1,11 +1,11 @@
-"""The HTTP door of a role: /healthz, /readyz and /metrics."""
+"""The HTTP door of a role: /healthz, /readyz and /metrics, and what else the role has to say."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import uvicorn
@@ -13,9 +13,10 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from edgeway.errors import PortTaken
+from edgeway.roles.guard import KEEP_ALIVE_S, MOST_HEAD_BYTES, Guarded
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -34,8 +35,12 @@ def bound(host: str, port: int) -> socket.socket:
     return listener
 
 
-def door(health: Callable[[], dict[str, Any]], *, metrics: bool) -> Starlette:
-    """The application. `health` gives `ok` and `ready` and what else there is to show."""
+def door(
+    health: Callable[[], dict[str, Any]], *, metrics: bool, routes: Sequence[BaseRoute] = ()
+) -> Starlette:
+    """The application. `health` gives `ok` and `ready` and what else there is to show; `routes` are the
+    role's own.
+    """
 
     async def healthz(_request: Request) -> Response:
         shown = health()
@@ -48,8 +53,9 @@ def door(health: Callable[[], dict[str, Any]], *, metrics: bool) -> Starlette:
     async def exposition(_request: Request) -> Response:
         return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
-    routes = [Route("/healthz", healthz), Route("/readyz", readyz)]
-    return Starlette(routes=[*routes, Route("/metrics", exposition)] if metrics else routes)
+    own: list[BaseRoute] = [Route("/healthz", healthz), Route("/readyz", readyz)]
+    own += [Route("/metrics", exposition)] if metrics else []
+    return Starlette(routes=[*own, *routes])
 
 
 class _Server(uvicorn.Server):
@@ -63,7 +69,19 @@ class Door:
     """Serves an application on a bound socket until stopped."""
 
     def __init__(self, app: Starlette, listener: socket.socket) -> None:
-        self._server = _Server(uvicorn.Config(app, log_level="warning", lifespan="off", access_log=False))
+        self._server = _Server(
+            uvicorn.Config(
+                app,
+                http=Guarded,
+                ws="none",
+                log_level="warning",
+                lifespan="off",
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=KEEP_ALIVE_S,
+                h11_max_incomplete_event_size=MOST_HEAD_BYTES,
+            )
+        )
         self._listener = listener
         self._task: asyncio.Task[None] | None = None
 

@@ -41,19 +41,24 @@ def run_aggregator(settings: Settings) -> int:
     return _run(_one_role("aggregator", settings, prepare))
 
 
-def run_worker(settings: Settings) -> int:
-    """Run a worker until told to stop; the exit code."""
+def run_worker(settings: Settings, *, kafka: bool = True) -> int:
+    """Run a worker until told to stop, over HTTP alone without `kafka`; the exit code."""
+    from edgeway.roles.alone import settings_alone, without_kafka
     from edgeway.roles.worker import add_worker, backends_of
 
     def prepare(rules: Rules) -> Add:
-        backends = backends_of(settings, rules)
+        backends = backends_of(settings, rules, kafka=kafka)
 
         def add(process: Process) -> None:
-            add_worker(process, backends)
+            if not kafka:
+                without_kafka(process)
+            add_worker(process, backends, kafka=kafka, http=True)
 
         return add
 
-    return _run(_one_role("worker", settings, prepare))
+    if not kafka:
+        settings = settings_alone(settings)
+    return _run(_one_role("worker", settings, prepare, kafka=kafka))
 
 
 def run_up(settings: Settings, *, brokers: int = 1, broker_port: int | None = None) -> int:
@@ -63,11 +68,15 @@ def run_up(settings: Settings, *, brokers: int = 1, broker_port: int | None = No
     return _run(up(settings, brokers=brokers, broker_port=broker_port))
 
 
-async def _one_role(name: str, settings: Settings, prepare: Callable[[Rules], Add]) -> int:
+async def _one_role(
+    name: str, settings: Settings, prepare: Callable[[Rules], Add], *, kafka: bool = True
+) -> int:
     rules = rules_of(settings)
     add = prepare(rules)
-    await check_topics(settings, rules)
-    return await serve(await built(name, settings, rules, add, after_rules=warns_of_topics(settings)))
+    if kafka:
+        await check_topics(settings, rules)
+    after = warns_of_topics(settings) if kafka else None
+    return await serve(await built(name, settings, rules, add, after_rules=after))
 
 
 def _run(main: Any) -> int:

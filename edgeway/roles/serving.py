@@ -82,7 +82,9 @@ async def _opened(process: Process) -> Door | None:
     have = process.settings
     if have.port is None:
         return None
-    http = Door(door(process.health, metrics=have.metrics), bound(have.host, have.port))
+    # What a role answers over HTTP beside its state, and what it knows of that beside the process.
+    health, routes = process.shared.get("health", process.health), process.shared.get("routes", ())
+    http = Door(door(health, metrics=have.metrics, routes=routes), bound(have.host, have.port))
     await http.start()
     return http
 

@@ -9,10 +9,13 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any
 
 from edgeway.errors import UsageError
 from edgeway.models_serving import follow_models, models_of
+from edgeway.roles.alone import model_watchdog
 from edgeway.roles.budgets import budget_for
+from edgeway.roles.capability_door import CapabilityDoor
 from edgeway.roles.process import Process
 from schemas.cards import Offer
 from schemas.messages import Side
@@ -21,18 +24,23 @@ from streams.settings import Settings
 from workers.backends import Backend, RulesFollower
 from workers.backends.fallback import fallbacks_of
 from workers.catalogue import backends_for
+from workers.desk import Desk
 from workers.errors import WorkerError
 from workers.heartbeats import Heartbeats
+from workers.http.paths import full
 from workers.payments import BudgetPayer
 from workers.service import Limits
 from workers.worker import Worker
 
 log = logging.getLogger(__name__)
 
+WATCH_S = 1.0
 
-def backends_of(settings: Settings, rules: Rules) -> list[Backend]:
+
+def backends_of(settings: Settings, rules: Rules, *, kafka: bool = True) -> list[Backend]:
     """What the settings ask for: of the app given, or else of those that the rules name; and the cloud
-    capabilities that the rules put behind a `fallback_url`, where none of these apps offers them.
+    capabilities that the rules put behind a `fallback_url`, where none of these apps offers them. On `kafka`
+    what the rules do not use is left out.
 
     Raises:
         UsageError: an app that does not load, an unknown capability, or nothing to serve.
@@ -50,7 +58,7 @@ def backends_of(settings: Settings, rules: Rules) -> list[Backend]:
         found = list(backends_for(_side(settings), apps, settings.capabilities or None, fill))
     except WorkerError as error:
         raise UsageError(str(error)) from error
-    return found if settings.rules is None or settings.capabilities else _used(found, rules)
+    return found if settings.rules is None or settings.capabilities or not kafka else _used(found, rules)
 
 
 def _used(found: list[Backend], rules: Rules) -> list[Backend]:
@@ -89,9 +97,13 @@ def follow_rules(process: Process, backends: Sequence[Backend]) -> None:
     process.on_rules.append(prepare)
 
 
-def add_worker(process: Process, backends: Sequence[Backend]) -> str:
-    """Add one worker for each of `backends`: a slow model then holds up no other. Gives the
-    name that they beat under."""
+def add_worker(
+    process: Process, backends: Sequence[Backend], *, kafka: bool = True, http: bool = False
+) -> str:
+    """Add one worker for each of `backends`: a slow model then holds up no other. They read their topics and
+    beat where there is a `kafka`, and answer at the process' port where `http` asks for it. Gives the name
+    that they beat under.
+    """
     have = process.settings
     name = process.slot or f"{socket.gethostname()}-{os.getpid()}"
     budget = budget_for(process)
@@ -101,23 +113,20 @@ def add_worker(process: Process, backends: Sequence[Backend]) -> str:
         for backend in backends
     ]
 
-    def offers() -> tuple[Offer, ...]:
-        return tuple(offer for worker in workers for offer in worker.offers())
-
-    heartbeats = Heartbeats(name, offers, process.outlet.send, process.clock)
+    desk = Desk(workers, process.clock)
+    heartbeats = _read(process, workers, name) if kafka else None
 
     async def start() -> None:
         await asyncio.gather(*(worker.start() for worker in workers))
         for worker in workers:
             process.host.add_task(f"worker {worker.topics[0]}", worker.watch)
 
-    async def beat() -> None:
-        heartbeats.start()
-
     async def stop() -> None:
-        # The lanes are gone by now: what still runs can be waited for, but no longer answered.
-        left = min(have.drain_s, max(0.0, process.stop_by - time.monotonic()))
-        await asyncio.gather(heartbeats.stop(), *(worker.stop(left) for worker in workers))
+        # The lanes are gone by now: what still runs for them can be waited for, but no longer answered.
+        patience = have.stop_s if door is not None and door.calls else have.drain_s
+        left = min(patience, max(0.0, process.stop_by - time.monotonic()))
+        farewells = [] if heartbeats is None else [heartbeats.stop()]
+        await asyncio.gather(*farewells, *(worker.stop(left) for worker in workers))
         if payer is not None:
             await payer.stop()
 
@@ -128,17 +137,55 @@ def add_worker(process: Process, backends: Sequence[Backend]) -> str:
 
         return adopt
 
-    for worker in workers:
-        inlet = process.add_inlet(worker, worker.topics, worker.topics[0])
-        process.running_since[inlet.settings.group] = partial(getattr, worker, "stuck_since")
+    door = _opened(process, desk) if http and have.port is not None else None
     follow_rules(process, backends)
     price(process.rules)()
     process.on_rules.append(price)
     process.before.append(start)
     process.before.append(follow_models(have, backends, workers, process.host.every))
-    process.once_ready.append(beat)
     process.after.append(stop)
+    if not kafka:
+        process.host.every(WATCH_S, "watchdog of models", model_watchdog(desk, have.watchdog_s))
     return name
+
+
+def _read(process: Process, workers: Sequence[Worker], name: str) -> Heartbeats:
+    """Feed `workers` with their topics, and beat once they are assigned."""
+    for worker in workers:
+        inlet = process.add_inlet(worker, worker.topics, worker.topics[0])
+        process.running_since[inlet.settings.group] = partial(getattr, worker, "stuck_since")
+
+    def offers() -> tuple[Offer, ...]:
+        return tuple(offer for worker in workers for offer in worker.offers())
+
+    heartbeats = Heartbeats(name, offers, process.outlet.send, process.clock)
+
+    async def beat() -> None:
+        heartbeats.start()
+
+    process.once_ready.append(beat)
+    return heartbeats
+
+
+def _opened(process: Process, desk: Desk) -> CapabilityDoor:
+    """Answer at the process' port, and let its health tell of models that hang."""
+    door = CapabilityDoor(desk, process.settings, lambda: process.ready)
+
+    def health() -> dict[str, Any]:
+        shown, hung_s = process.health(), desk.hung_s(time.monotonic())
+        ok = shown["ok"] and hung_s < process.settings.watchdog_s / 2
+        return {**shown, "ok": ok, "hung_s": round(hung_s, 1), "http_calls": door.calls}
+
+    async def tell() -> None:
+        have = process.settings
+        host = f"[{have.host}]" if ":" in have.host else have.host
+        names = ", ".join(full(name) for name in desk.names())
+        log.info("POST %s is answered at http://%s:%d; see /docs there", names, host, have.port)
+
+    process.once_ready.append(tell)
+    process.shared["routes"] = door.routes()
+    process.shared["health"] = health
+    return door
 
 
 def _limits(settings: Settings, backend: Backend) -> Limits:

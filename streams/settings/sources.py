@@ -20,6 +20,9 @@ _OTHER_VARIABLES = frozenset(
     {CONFIG_VARIABLE, "EDGEWAY_KAFKA_VERSION", "EDGEWAY_CACHE_DIR", "EDGEWAY_MAVEN_URL"}
 )
 
+_SECRETS = {"sasl_password": "password", "http_token": "token"}
+"""Settings that may also come from the first line of a file, NAME_file; none of them is ever shown."""
+
 
 class Given(NamedTuple):
     """A value as it was given, where (for messages), and how strongly that counts (larger wins)."""
@@ -73,7 +76,8 @@ def resolve(flags: Mapping[str, Any], env: Mapping[str, str], toml: Toml | None 
         except ValueError as exc:
             problems.append(f"{entry.origin}{_shown(name, entry.value)}: {exc}")
     if not problems:
-        _read_password(values, origins, problems)
+        for name in _SECRETS:
+            _read_secret(name, values, origins, problems)
         problems += checks.conflicts(values, {name: entry.origin for name, entry in origins.items()})
     if problems:
         raise SettingsError(problems)
@@ -129,21 +133,23 @@ def _line(text: str, key: str) -> int:
 
 
 def _shown(name: str, value: object) -> str:
-    if name == "sasl_password":
+    if name in _SECRETS:
         return ""
     if name == "redis" and isinstance(value, str):
         value = re.sub(r"//.*@|\?.*", lambda found: "//***@" if found[0][0] == "/" else "?***", value)
     return f" = {value!r}"
 
 
-def _read_password(values: dict[str, Any], origins: Mapping[str, Given], problems: list[str]) -> None:
-    """The password from its file, unless it was given more strongly itself."""
-    file = origins.get("sasl_password_file")
-    direct = origins.get("sasl_password")
+def _read_secret(
+    name: str, values: dict[str, Any], origins: Mapping[str, Given], problems: list[str]
+) -> None:
+    """A secret from its file, unless it was given more strongly itself."""
+    file = origins.get(f"{name}_file")
+    direct = origins.get(name)
     if file is None or (direct is not None and direct.rank > file.rank):
         return
     try:
-        with values["sasl_password_file"].open(encoding="utf-8") as stream:
-            values["sasl_password"] = TABLE["sasl_password"].kind.read(stream.readline().rstrip("\r\n"))
+        with values[f"{name}_file"].open(encoding="utf-8") as stream:
+            values[name] = TABLE[name].kind.read(stream.readline().rstrip("\r\n"))
     except (OSError, ValueError) as exc:
-        problems.append(f"{file.origin}: no password in the first line: {exc}")
+        problems.append(f"{file.origin}: no {_SECRETS[name]} in the first line: {exc}")

@@ -1,0 +1,60 @@
+"""HTTP connections that are bounded in number and in time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_S = 10.0
+"""A connection may take so long over the head of a request, or over reading an answer, before it is cut."""
+KEEP_ALIVE_S = 15
+MOST_HEAD_BYTES = 32 * 1024
+CONNECTIONS = 4096
+
+
+class Guarded(H11Protocol):
+    """uvicorn waits without limit for the first byte and the rest of a head, and for a reader of answers."""
+
+    _guard: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        if len(self.connections) >= CONNECTIONS:
+            self.transport = transport
+            self.flow = None  # type: ignore[assignment]
+            transport.abort()
+            return
+        super().connection_made(transport)
+        self._watch(HEAD_S)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._let_go()
+        super().connection_lost(exc)
+
+    def handle_events(self) -> None:
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is not before and not _is_done(self.cycle):
+            self._let_go()
+
+    def on_response_complete(self) -> None:
+        self._watch(KEEP_ALIVE_S + HEAD_S)
+        super().on_response_complete()
+
+    def _watch(self, seconds: float) -> None:
+        self._let_go()
+        self._guard = self.loop.call_later(seconds, self._late)
+
+    def _let_go(self) -> None:
+        if self._guard is not None:
+            self._guard.cancel()
+            self._guard = None
+
+    def _late(self) -> None:
+        self._guard = None
+        self.transport.abort()
+
+
+def _is_done(cycle: Any) -> bool:
+    return cycle is None or bool(cycle.response_complete)
