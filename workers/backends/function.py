@@ -85,10 +85,6 @@ def capability(
     Raises:
         LoadError: a name that makes no topic, or limits that make no sense.
     """
-    given: Any = name
-    if not isinstance(given, str):
-        marked = getattr(given, "__name__", given)
-        raise LoadError(f'@capability above {marked} has no name; write @capability("local/NAME")')
     side, rest = _named(name)
     if max_batch < 1 or max_wait_ms < 0 or cost < 0 or cost_per_token < 0:
         raise LoadError(
@@ -132,8 +128,11 @@ def _documented(schema: dict[str, Any], function: Function) -> dict[str, Any]:
     return {**schema, "description": text[:MOST_TEXT]}
 
 
-def _named(name: str) -> tuple[Side, str]:
+def _named(name: Any) -> tuple[Side, str]:
     """The side and the capability of `SIDE/NAME`."""
+    if not isinstance(name, str):
+        marked = getattr(name, "__name__", name)
+        raise LoadError(f'@capability above {marked} has no name; write @capability("local/NAME")')
     side, _, rest = name.partition("/")
     if side not in ("local", "cloud"):
         raise LoadError(
