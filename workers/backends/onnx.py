@@ -1,8 +1,10 @@
-"""ONNX models on the ONNX Runtime (CPU; CUDA where a provider is named)."""
+"""ONNX models on the ONNX Runtime: on a GPU or by OpenVINO where these are there, else on the CPU."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,19 @@ from typing import Any
 import numpy as np
 
 from schemas.cards import Card
-from workers.backends import Answer, Row, kin_of
+from workers.backends import Answer, Row, kin_of, providers
+from workers.backends.gpu import meter
 from workers.backends.tensors import ClassPost, Feed, Post, Pre, TensorPost, TensorPre
 from workers.errors import BadInput, BadRows, LoadError, failure_of
 
+log = logging.getLogger(__name__)
+
+_LEVELS = {
+    "all": "ORT_ENABLE_ALL",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "basic": "ORT_ENABLE_BASIC",
+    "none": "ORT_DISABLE_ALL",
+}
 _DTYPES = {
     "tensor(float)": "float32",
     "tensor(double)": "float64",
@@ -31,6 +42,11 @@ class OnnxBackend:
     Without `pre` every model input is read from the subtask's input of the same name, or from the name that
     `sources` gives for it (`{"input": "pixels"}`). Without `post` every model output is a list of numbers.
     `warm_rows` are run at load; without them, and with the ready-made `pre`, zeros of the model's shape are.
+
+    Without `providers` the best of TensorRT, CUDA, OpenVINO and the CPU that works here computes; with them
+    (`["cuda"]`) the first that works, and none other. `intra_threads` share the work of one run: that makes
+    a run shorter at the cost of CPU; for throughput raise `model_threads` instead. Waiting threads sleep
+    unless `spinning`. `optimisation` is that of the graph: all, extended, basic or none.
     """
 
     def __init__(
@@ -43,7 +59,10 @@ class OnnxBackend:
         sources: Mapping[str, str] | None = None,
         intra_threads: int = 1,
         inter_threads: int = 1,
-        providers: Sequence[str] = ("CPUExecutionProvider",),
+        providers: Sequence[str] | None = None,
+        device: int = 0,
+        spinning: bool = False,
+        optimisation: str = "all",
         warm_rows: Sequence[Row] = (),
     ) -> None:
         self.card = card
@@ -51,7 +70,11 @@ class OnnxBackend:
         self._pre, self._post = pre, post or TensorPost()
         self._sources = dict(sources or {})
         self._threads = (intra_threads, inter_threads)
-        self._providers = list(providers)
+        self._wanted = providers
+        self._device = device
+        self._spinning = spinning
+        self._optimisation = optimisation
+        self.provider = ""
         self._warm_rows = tuple(warm_rows)
         self._session: Any = None
         self._names: list[str] = []
@@ -76,6 +99,10 @@ class OnnxBackend:
     def close(self) -> None:
         self._session = None
 
+    def gpu(self) -> float | None:
+        """How busy its GPU is, None where it runs on none."""
+        return meter(self._device).share() if self.provider in providers.ON_GPU else None
+
     def _without(self, rows: Sequence[Row], refused: BadRows) -> list[Answer]:
         """The sound rows' answers, and the refusals at their places."""
         faults = {i: BadInput(told) for i, told in refused.faults.items() if 0 <= i < len(rows)}
@@ -93,19 +120,48 @@ class OnnxBackend:
         # Imported here: the router and the aggregator import workers' cards but run no model.
         import onnxruntime as ort
 
-        options = ort.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = self._threads
-        options.log_severity_level = 3
+        options = self._options(ort)
+
+        def make(names: list[str]) -> Any:
+            with warnings.catch_warnings():
+                # It warns of a provider that it then leaves out; `choose` says so better.
+                warnings.simplefilter("ignore", UserWarning)
+                given = [(name, self._tuned(name)) for name in names]
+                return ort.InferenceSession(str(self._path), options, providers=given)
+
         try:
-            self._session = ort.InferenceSession(str(self._path), options, providers=self._providers)
-        except Exception as error:
-            raise LoadError(f"{self.card.capability}: cannot load {self._path.name}: {error}") from error
+            self._session, self.provider = providers.choose(
+                make, ort.get_available_providers(), self.card.capability, self._wanted
+            )
+        except LoadError as error:
+            raise LoadError(f"cannot load {self._path.name}: {error}") from error
+        log.info("%s: %s computes %s", self.card.capability, self.provider, self._path.name)
         self._names = [output.name for output in self._session.get_outputs()]
         if self._pre is None:
             self._pre = self._ready_made = TensorPre(
                 [self._feed(node) for node in self._session.get_inputs()]
             )
         self._warm_up()
+
+    def _tuned(self, provider: str) -> dict[str, str]:
+        """The options of a provider."""
+        if provider in providers.ON_GPU:
+            return {"device_id": str(self._device)}
+        return {"num_of_threads": str(self._threads[0])} if provider == providers.OPENVINO else {}
+
+    def _options(self, ort: Any) -> Any:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = self._threads
+        # Threads that spin while they wait took twice the CPU of a run, from the other models too.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "1" if self._spinning else "0")
+        # It keeps a plan for each shape ever seen: with 80 of them 110 MB instead of 69, and no faster.
+        options.enable_mem_pattern = False
+        options.log_severity_level = 3
+        level = _LEVELS.get(self._optimisation)
+        if level is None:
+            raise LoadError(f"optimisation is one of {', '.join(_LEVELS)}; got {self._optimisation!r}")
+        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
+        return options
 
     def _feed(self, node: Any) -> Feed:
         dtype = _DTYPES.get(node.type)
@@ -133,9 +189,10 @@ class OnnxBackend:
 
 
 def build(card: Card, options: Mapping[str, Any]) -> OnnxBackend:
-    """Options: `path`, and as wanted `sources`, `intra_threads`, `inter_threads`, `providers`, and for
-    classifiers `labels`, `softmax`, `scores`."""
-    known = {"path", "sources", "intra_threads", "inter_threads", "providers", "labels", "softmax", "scores"}
+    """Options: `path`, and as wanted `sources`, `intra_threads`, `inter_threads`, `providers`, `device`,
+    `spinning`, `optimisation`, and for classifiers `labels`, `softmax`, `scores`."""
+    known = {"path", "sources", "intra_threads", "inter_threads", "providers", "device", "spinning"}
+    known |= {"optimisation", "labels", "softmax", "scores"}
     if unknown := sorted(set(options) - known) or "path" not in options:
         raise LoadError(
             f"{card.capability}: an onnx backend takes path and {sorted(known - {'path'})}; got {unknown}"

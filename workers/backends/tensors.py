@@ -72,8 +72,9 @@ class TensorPre:
             values = [row.inputs.get(source) for row in rows]
             if all(type(value) is bytes and len(value) == size for value in values):
                 raw = np.frombuffer(b"".join(values), _RAW).reshape(shape)  # type: ignore[arg-type]
-                if np.isfinite(raw).all():
-                    feeds[feed.name] = raw if dtype == _RAW else raw.astype(dtype)
+                cast = raw if dtype == _RAW else _cast(raw, dtype)
+                if np.isfinite(raw).all() and _is_same(raw, cast):
+                    feeds[feed.name] = cast
                     continue
             feeds[feed.name] = _stack(feed, values)
         for feed in self._ragged:
@@ -107,11 +108,24 @@ def _tensor(feed: Feed, value: Any) -> Array:
     if flat.size == 0 or (flat.size % fixed if free else flat.size != fixed):
         wanted = f"a multiple of {fixed}" if free else str(fixed)
         raise BadInput(f"inputs.{feed.source} has {flat.size} numbers; give {wanted}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        cast = flat.astype(feed.dtype)
+    cast = _cast(flat, np.dtype(feed.dtype))
     if not (np.isfinite(flat).all() and np.isfinite(cast).all()):
         raise BadInput(f"inputs.{feed.source} holds NaN or an infinity, or a number beyond {feed.dtype}")
+    if not _is_same(flat, cast):
+        raise BadInput(f"inputs.{feed.source} holds a fraction, or a number beyond {feed.dtype}")
     return cast.reshape([-1 if n is None else n for n in feed.shape])
+
+
+def _cast(flat: Array, dtype: np.dtype[Any]) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return flat.astype(dtype)
+
+
+def _is_same(flat: Array, cast: Array) -> bool:
+    """Whether whole numbers stayed what they were: 300 is no uint8, and 1.5 no int64."""
+    if cast.dtype.kind == "f":
+        return bool(np.isfinite(cast).all())
+    return bool((cast == flat).all())
 
 
 def _numbers(source: str, value: Any) -> Array:
@@ -133,13 +147,16 @@ def _numbers(source: str, value: Any) -> Array:
 
 
 def _length(value: Any) -> int | None:
-    """The number of values, where it can be told cheaply."""
-    if isinstance(value, bytes):
-        return len(value) // _RAW.itemsize
-    if not isinstance(value, list):
+    """The number of values of what is not ragged; None where it is no list."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return len(bytes(value)) // _RAW.itemsize
+    if not isinstance(value, list | tuple):
         return None
-    inner = value[0] if value else None
-    return len(value) * len(inner) if isinstance(inner, list) else len(value)
+    count = 1
+    while isinstance(value, list | tuple):
+        count *= len(value)
+        value = value[0] if value else None
+    return count
 
 
 class TensorPost:
