@@ -94,18 +94,19 @@ def _check_phrases(text: RulesText, tasks: dict[str, TaskRule]) -> None:
 
 def _check_fallbacks(text: RulesText, tasks: dict[str, TaskRule]) -> None:
     """One capability has one service in the cloud: subtasks do not say which task they are of."""
-    owners: dict[str, tuple[str, str]] = {}
+    owners: dict[str, tuple[str, TaskRule]] = {}
     for name, task in tasks.items():
         for step in task.steps:
             if task.fallback_url is None or step.side == "local":
                 continue
-            owner, url = owners.setdefault(step.capability, (name, task.fallback_url))
-            if url != task.fallback_url:
-                text.refuse(
-                    (*text.task_path(name), "fallback_url"),
-                    f"the task {owner!r} has another URL for the same capability {step.capability!r};"
-                    " give the same, or another `capability`",
-                )
+            owner, other = owners.setdefault(step.capability, (name, task))
+            for key, what in (("fallback_url", "another URL"), ("fallback_headers", "other headers")):
+                if getattr(other, key) != getattr(task, key):
+                    text.refuse(
+                        (*text.task_path(name), key),
+                        f"the task {owner!r} has {what} for the same capability {step.capability!r};"
+                        " give the same, or another `capability`",
+                    )
 
 
 def _capabilities(text: RulesText, tasks: dict[str, TaskRule]) -> Pairs:

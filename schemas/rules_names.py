@@ -61,9 +61,11 @@ def _is_ipv6(host: str) -> bool:
 
 def check_url(text: RulesText, task: TaskRule, path: Path) -> None:
     """Raises:
-    RulesError: a `fallback_url` that leads nowhere, or that holds a password.
+    RulesError: a `fallback_url` that leads nowhere, or that holds a password; headers without one.
     """
     if task.fallback_url is None:
+        if task.fallback_headers:
+            text.refuse((*path, "fallback_headers"), "headers without a `fallback_url`; give one")
         return
     place = (*path, "fallback_url")
     authority = re.split(r"[/?#]", task.fallback_url.partition("://")[2], maxsplit=1)[0]

@@ -16,6 +16,8 @@ Count = Annotated[int, Meta(ge=1, le=2**31)]
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
 Phrase = Annotated[str, Meta(min_length=1, max_length=256)]
 Names = Annotated[tuple[Name, ...], Meta(max_length=64)]
+HeaderName = Annotated[str, Meta(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=128)]
+Variable = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128)]
 Url = Annotated[str, Meta(pattern=r"^https?://[^\s/]+", max_length=2048)]
 
 MAX_STEPS = 256
@@ -77,11 +79,12 @@ class TaskRule(RulesPart, frozen=True, kw_only=True):
 
     `phrases` find the task in a request's `query`. `local_threshold` is the confidence below which a local
     answer is not enough, `max_local_tokens` the longest input that stays local, `fallback_url` an HTTP
-    service of the operator that stands in for the cloud capability, `cloud_batch_size` the largest batch
-    there. `scale_to_zero` says that no live worker is no reason against a side. `slow_ms` and `on_slow`:
-    after how long a silent attempt is helped by the next one, and whether a weak answer is then given
-    (`answer`) or held until the deadline (`wait`). `detectors` stand for those of all tasks; `ignore` are
-    kinds of findings that are this task's ordinary matter, such as the dates of a financial report.
+    service of the operator that stands in for the cloud capability, `fallback_headers` the headers that it
+    wants and the environment variables of the worker that hold their values, `cloud_batch_size` the largest
+    batch there. `scale_to_zero` says that no live worker is no reason against a side. `slow_ms` and
+    `on_slow`: after how long a silent attempt is helped by the next one, and whether a weak answer is then
+    given (`answer`) or held until the deadline (`wait`). `detectors` stand for those of all tasks; `ignore`
+    are kinds of findings that are this task's ordinary matter, such as the dates of a financial report.
     """
 
     capability: str | None = None
@@ -91,6 +94,7 @@ class TaskRule(RulesPart, frozen=True, kw_only=True):
     side: Placement | None = None
     local_threshold: Share | None = None
     fallback_url: Url | None = None
+    fallback_headers: dict[HeaderName, Variable] = {}
     max_local_tokens: Count | None = None
     cloud_batch_size: Count | None = None
     weights: Weights | None = None

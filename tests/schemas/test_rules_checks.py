@@ -64,6 +64,7 @@ class TestSides:
             ({"privacy": "high", "side": "cloud"}, "privacy"),
             ({"privacy": "high", "steps": [LOCAL, CLOUD]}, "privacy"),
             ({"privacy": "high", "fallback_url": "https://a.example/b"}, "fallback_url"),
+            ({"fallback_headers": {"x-key": "A_KEY"}}, "fallback_headers"),
             ({"privacy": "high", "cache": True}, "cache"),
             ({"slow_ms": 500, "deadline_ms": 400}, "slow_ms"),
             ({"deadline_ms": 400, "steps": [AUTO | {"latency_ms": 500}]}, "steps[0].latency_ms"),
@@ -269,6 +270,14 @@ class TestNames:
         assert path == "$.b.fallback_url"
         assert "'a'" in reason
         assert parsed(a=one, b={**one, "capability": "a"}, c=other)
+        keyed = {**one, "capability": "a", "fallback_headers": {"x-key": "A_KEY"}}
+        assert refused(a=one, b=keyed)[0] == "$.b.fallback_headers"
+        assert parsed(a={**one, "fallback_headers": {"x-key": "A_KEY"}}, b=keyed)
+
+    @pytest.mark.parametrize("headers", [{"x key": "A"}, {"": "A"}, {"x": "A B"}, {"x": "$A"}, {"x": 1}])
+    def test_headers_are_names_of_variables(self, headers):
+        path, _ = refused(t={"fallback_url": "https://a.example/", "fallback_headers": headers})
+        assert path.startswith("$.t")
 
     @pytest.mark.parametrize(
         ("said", "path"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from typing import NamedTuple
 
 from schemas.cards import Card
@@ -11,6 +11,8 @@ from schemas.messages import Side
 from schemas.rules import Rules, TaskRule
 from schemas.rules_structs import Price
 from workers.backends.http import HttpBackend
+from workers.backends.remote_keys import Key, Keys
+from workers.errors import LoadError
 
 log = logging.getLogger(__name__)
 
@@ -19,10 +21,15 @@ BATCH = 16
 
 
 class Endpoint(NamedTuple):
-    """A capability's card and where it is asked."""
+    """A capability's card, where it is asked, and the environment variables of the headers it wants."""
 
     card: Card
     url: str
+    headers: Mapping[str, str] = {}
+
+    @property
+    def keys(self) -> Keys:
+        return Keys({name: Key(env=variable) for name, variable in self.headers.items()})
 
 
 class FallbackBackend(HttpBackend):
@@ -32,17 +39,23 @@ class FallbackBackend(HttpBackend):
         """What makes it follow `rules`.
 
         Raises:
-            LoadError: as `fallbacks_of`.
+            LoadError: as `fallbacks_of`, or a header whose environment variable is not set.
         """
         capability = self.card.capability
-        card, url = endpoints_of(rules).get(capability, (self.card, None))
-        if url is not None:
-            HttpBackend(card, url)
+        endpoint = endpoints_of(rules).get(capability)
+        if endpoint is not None:
+            HttpBackend(endpoint.card, endpoint.url)
+            try:
+                endpoint.keys.headers()
+            except LoadError as error:
+                raise LoadError(f"{capability}: {error}") from error
 
         def adopt() -> None:
-            if url is None:
+            if endpoint is None:
                 log.warning("the rules name no fallback_url for cloud/%s any more", capability)
-            self.point(card, url)
+                self.point(self.card, None)
+            else:
+                self.point(endpoint.card, endpoint.url, endpoint.keys)
 
         return adopt
 
@@ -53,7 +66,9 @@ def endpoints_of(rules: Rules) -> dict[str, Endpoint]:
     That a capability has one URL alone is checked where the rules are read.
     """
     return {
-        step.capability: Endpoint(_card(step.capability, task, rules), task.fallback_url)
+        step.capability: Endpoint(
+            _card(step.capability, task, rules), task.fallback_url, task.fallback_headers
+        )
         for task in rules.tasks.values()
         for step in task.steps
         if task.fallback_url is not None and step.side != "local"
@@ -67,7 +82,7 @@ def fallbacks_of(rules: Rules, taken: Container[tuple[Side, str]] = ()) -> list[
         LoadError: a URL that is none.
     """
     return [
-        FallbackBackend(endpoint.card, endpoint.url)
+        FallbackBackend(endpoint.card, endpoint.url, keys=endpoint.keys)
         for capability, endpoint in endpoints_of(rules).items()
         if ("cloud", capability) not in taken
     ]

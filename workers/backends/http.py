@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import msgspec
@@ -27,6 +27,12 @@ from workers.backends.remote_wire import USUAL, Limits, url_of
 from workers.errors import BadInput, LoadError
 
 
+class _Place(NamedTuple):
+    card: Card
+    url: httpx.URL | None
+    keys: Keys
+
+
 class HttpBackend:
     """`url` answers for the capability of `card`; rows of a batch are asked side by side.
 
@@ -38,19 +44,21 @@ class HttpBackend:
     """How many batches may be under way at the same time: a slow endpoint holds a thread, not a core."""
 
     def __init__(self, card: Card, url: str, *, limits: Limits = USUAL, keys: Keys | None = None) -> None:
-        self.card = card
         self._remote = Remote(card.capability, limits, keys)
-        self._url: httpx.URL | None = None
-        self.point(card, url)
+        self.point(card, url, keys)
 
-    def point(self, card: Card, url: str | None) -> None:
-        """From the next call on ask `url` (None: refuse every call) under `card`.
+    @property
+    def card(self) -> Card:
+        return self._place.card
+
+    def point(self, card: Card, url: str | None, keys: Keys | None = None) -> None:
+        """From the next call on ask `url` (None: refuse every call) under `card`, with these secret headers.
 
         Raises:
             LoadError: no http or https URL.
         """
-        self._url = None if url is None else url_of(card.capability, url)
-        self.card = card
+        # Replaced as a whole: a call that is under way never sends the new keys to the old place.
+        self._place = _Place(card, None if url is None else url_of(card.capability, url), keys or Keys())
 
     async def load(self) -> None:
         await asyncio.to_thread(self._remote.start)
@@ -63,20 +71,21 @@ class HttpBackend:
         return self.infer_calls(rows, [Call("", until)] * len(rows))
 
     def infer_calls(self, rows: Sequence[Row], calls: Sequence[Call]) -> list[Answer]:
-        card, url = self.card, self._url
+        place = self._place
         pairs = zip(rows, calls, strict=True)
-        return self._remote.run(card, [self._one(row, call, card, url) for row, call in pairs])
+        return self._remote.run(place.card, [self._one(row, call, place) for row, call in pairs])
 
     def close(self) -> None:
         self._remote.close()
 
-    async def _one(self, row: Row, call: Call, card: Card, url: httpx.URL | None) -> Answer:
+    async def _one(self, row: Row, call: Call, place: _Place) -> Answer:
+        card, url, keys = place
         if url is None:
             gone = Trouble("the rules name no fallback_url for it any more", free=True)
             return gone.answer(card.capability)
         body = body_of(row)
         try:
-            reply = await self._remote.post(card, url, body, call)
+            reply = await self._remote.post(card, url, body, call, keys=keys)
             return answer_of(reply.body)
         except Trouble as trouble:
             return trouble.answer(card.capability, url.host)

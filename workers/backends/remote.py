@@ -92,9 +92,16 @@ class Remote:
         return self._loop.run(work)
 
     async def post(
-        self, card: Card, url: httpx.URL, body: bytes, call: Call, headers: Mapping[str, str] | None = None
+        self,
+        card: Card,
+        url: httpx.URL,
+        body: bytes,
+        call: Call,
+        headers: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
     ) -> Reply:
-        """Post JSON under the subtask's id as its idempotency key, and read the answer.
+        """Post JSON under the subtask's id as its idempotency key, and read the answer. `keys` in place of
+        the backend's own.
 
         Raises:
             Trouble: no answer of success by the call's deadline, or after TOTAL_S, or one too large.
@@ -107,7 +114,8 @@ class Remote:
             given["idempotency-key"] = call.subtask
         repeatable = bool(call.subtask) and (card.max_cost == 0 or self.limits.idempotent)
         left_s = min(self.limits.timeout_s, call.until - time.monotonic())
-        attempts = Attempts(Policy(self.limits.attempts, repeatable), time.monotonic() + left_s)
+        policy = Policy(self.limits.attempts, repeatable)
+        attempts = Attempts(policy, time.monotonic() + left_s, keys or self._keys)
         if left_s <= 0:
             raise Trouble("was not asked: the deadline had passed", code="deadline_exceeded", free=True)
         try:
@@ -157,7 +165,7 @@ class Remote:
         target = url
         for _ in range(MOST_HOPS + 1):
             try:
-                sent = {**headers, **self._keys.headers()} if same_origin(url, target) else headers
+                sent = {**headers, **attempts.keys.headers()} if same_origin(url, target) else headers
             except LoadError as error:
                 raise Trouble(f"was not asked: {error}", free=True) from error
             attempts.sent = False

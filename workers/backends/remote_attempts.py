@@ -8,15 +8,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from workers.backends.remote_faults import Trouble
+from workers.backends.remote_keys import Keys
 from workers.backends.remote_retries import Happened, Policy, pause_s
 
 
 class Attempts:
     """What is known of one call: `sent` whether the request of now has left, `unknown` whether an earlier one
-    may have been carried out.
+    may have been carried out. `keys` are those that it began with.
     """
 
-    def __init__(self, policy: Policy, until: float) -> None:
+    def __init__(self, policy: Policy, until: float, keys: Keys | None = None) -> None:
+        self.keys = keys or Keys()
         self.until = until
         self.number = 0
         self.sent = False

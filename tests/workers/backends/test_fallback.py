@@ -77,3 +77,13 @@ def test_they_follow_the_rules_once_all_agree() -> None:
         backend.prepare(rules({"image_captioning": {"fallback_url": "https://\u00b7\u00b7/"}}))
     backend.prepare(rules({}))()
     assert backend.card.max_batch == 2
+
+
+def test_headers_come_from_the_environment_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"image_captioning": {"fallback_url": CAPTION, "fallback_headers": {"X-Key": "A_KEY_OF_MINE"}}}
+    (backend,) = fallbacks_of(rules(said))
+    with pytest.raises(LoadError, match="A_KEY_OF_MINE"):
+        backend.prepare(rules(said))
+    monkeypatch.setenv("A_KEY_OF_MINE", "word")
+    backend.prepare(rules(said))()
+    assert endpoints_of(rules(said))["image_captioning"].keys.headers() == {"x-key": "word"}

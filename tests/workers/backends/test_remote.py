@@ -239,6 +239,26 @@ async def test_what_is_no_key(text: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "4111" not in str(caught.value)
 
 
+async def test_new_keys_never_go_to_the_old_place(
+    server: FaultyServer, other: FaultyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLD_KEY", "old")
+    monkeypatch.setenv("NEW_KEY", "new")
+    server.fault = lambda _: Fault(429, {"retry-after": "1"}, b"{}") if len(server.calls) == 1 else None
+    backend = HttpBackend(PAID, server.url, keys=bearer(env="OLD_KEY"))
+    await backend.load()
+    call = Call(KEY, time.monotonic() + 5.0)
+    waiting = asyncio.create_task(asyncio.to_thread(backend.infer_calls, [ROW], [call]))
+    await asyncio.sleep(0.3)
+    backend.point(PAID, other.url, bearer(env="NEW_KEY"))
+    assert (await waiting)[0].output == "done"
+    (answer,) = await asyncio.to_thread(backend.infer, [ROW])
+    backend.close()
+    assert answer.output == "from elsewhere"
+    assert [call.headers["authorization"] for call in server.calls] == ["Bearer old"] * 2
+    assert [call.headers["authorization"] for call in other.calls] == ["Bearer new"]
+
+
 async def test_keys_are_neither_told_nor_logged(
     server: FaultyServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
