@@ -50,6 +50,12 @@ class Arguments:
         except (TypeError, NameError) as error:
             raise LoadError(f"{label}: its annotations cannot be checked: {error}") from error
 
+    @staticmethod
+    def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
+        """The schema of what `function` takes; empty where that is inputs and params as they are."""
+        arguments = Arguments.of(function)
+        return {} if arguments is None else arguments.schema
+
     def read(self, row: Row) -> dict[str, Any]:
         """The arguments of a row: from inputs, else from params, else the default.
 

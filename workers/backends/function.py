@@ -79,32 +79,27 @@ def capability(
 
     `cost` a call, in the prices' currency; `max_cost` a call's upper bound (None: `cost`, where tokens cost
     nothing). `cacheable`: equal inputs give equal outputs. `load` is called once in a thread before the first
-    call: it reads models and warms up, and raises what keeps the capability from being offered. May be given
-    several times, once for each side.
+    call, and raises what keeps the capability from being offered. May be given once for each side.
 
     Raises:
         LoadError: a name that makes no topic, or limits that make no sense.
     """
     side, rest = _named(name)
-    if max_batch < 1 or max_wait_ms < 0 or cost < 0 or cost_per_token < 0:
-        raise LoadError(
-            f"capability {name!r}: max_batch is at least 1; max_wait_ms, cost and cost_per_token at least 0"
-        )
-    bound = cost if max_cost is None and not cost_per_token else max_cost
+    if max_batch < 1 or min(max_wait_ms, cost, cost_per_token, qps or 0.0) < 0:
+        raise LoadError(f"capability {name!r}: max_batch is at least 1; times, costs and qps at least 0")
 
     def mark(function: F) -> F:
-        arguments = None if batch else Arguments.of(function)
         card = Card(
             capability=rest,
             side=side,
             version=version,
             model=model or str(getattr(function, "__name__", rest)),
-            input_schema=_documented(input_schema or (arguments.schema if arguments else {}), function),
+            input_schema=_documented(input_schema, function, batch),
             output_schema=output_schema or Returns.of(function, batch=batch).schema,
             max_qps=qps,
             cost_per_call=cost,
             cost_per_token=cost_per_token,
-            max_cost=bound,
+            max_cost=cost if max_cost is None and not cost_per_token else max_cost,
             calibrated=calibrated,
             max_batch=max_batch,
             max_wait_ms=max_wait_ms,
@@ -120,8 +115,12 @@ def capability(
     return mark
 
 
-def _documented(schema: dict[str, Any], function: Function) -> dict[str, Any]:
-    """The schema with the function's whole docstring, as far as it says more than the card does."""
+def _documented(given: dict[str, Any] | None, function: Function, batch: bool) -> dict[str, Any]:
+    """The schema, the function's own where none is `given`, with its whole docstring as far as that says more
+    than the card does.
+    """
+    taken = {} if batch else Arguments.schema_of(function)
+    schema = given or taken
     text = inspect.getdoc(function) or ""
     if "description" in schema or "\n" not in text.strip():
         return schema
@@ -164,17 +163,28 @@ class FunctionBackend:
     ) -> None:
         self.card = card
         self._load = load
+        self._loaded = False
         self._function = function
         self._batch = batch
         self._arguments = None if batch else Arguments.of(function)
         self._returns = Returns.of(function, batch=batch)
         self._async = inspect.iscoroutinefunction(function)
         self.one_by_one = not batch and not self._async
+        if self._async:
+            # Only what can be ended may run until its calls' deadlines; a plain function that runs hangs.
+            self.infer_calls = self._infer_calls
         self._loop = OwnLoop(f"async {card.capability}")
 
     async def load(self) -> None:
-        if self._load is not None:
-            await asyncio.to_thread(self._load)
+        if self._load is not None and not self._loaded:
+            try:
+                await asyncio.to_thread(self._load)
+            except LoadError:
+                raise
+            except Exception as error:
+                kind = type(error).__name__
+                raise LoadError(f"{self.card.capability} cannot be loaded: {kind}: {error}") from error
+        self._loaded = True
         if self._async:
             self._loop.start()
 
@@ -184,11 +194,11 @@ class FunctionBackend:
     def infer(self, rows: Sequence[Row]) -> list[Answer]:
         return self._infer(rows, [None] * len(rows))
 
-    def infer_calls(self, rows: Sequence[Row], calls: Sequence[Call]) -> list[Answer]:
-        """As `infer`; what is async ends with its call's deadline."""
-        return self._infer(rows, [call.until for call in calls]) if self._async else self.infer(rows)
+    def _infer_calls(self, rows: Sequence[Row], calls: Sequence[Call]) -> list[Answer]:
+        return self._infer(rows, [call.until for call in calls])
 
     def close(self) -> None:
+        self._loaded = False
         self._loop.close()
 
     def _infer(self, rows: Sequence[Row], untils: Sequence[float | None]) -> list[Answer]:
