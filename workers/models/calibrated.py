@@ -12,7 +12,6 @@ import msgspec
 
 from schemas.cards import Card
 from workers.backends import Answer, Backend, Computes, OneByOne, RemoteBackend, Row
-from workers.backends.function import FunctionBackend
 from workers.errors import LoadError
 from workers.models.cards import calibrator_of, card_path, read_card, statement_of
 from workers.models.maps import Calibrator
@@ -36,8 +35,7 @@ class Calibrated:
     def __init__(
         self, backend: Backend, place: str | Path, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        own = getattr(type(backend), "infer_calls", None) is FunctionBackend.infer_calls
-        if isinstance(backend, RemoteBackend) and not own:
+        if isinstance(backend, RemoteBackend):
             # Wrapped it would lose the subtasks that it is told, and with them its idempotency.
             raise LoadError(f"{backend.card.capability} asks elsewhere: calibrate the model there")
         self._backend = backend
