@@ -1,0 +1,85 @@
+"""Specifications as SVG and PNG, by vl-convert (V8 and resvg in a wheel): no browser, no network."""
+
+from __future__ import annotations
+
+import logging
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+from schemas.limits import MAX_RECORD_BYTES
+from workers.errors import BadInput
+
+log = logging.getLogger(__name__)
+
+MOST_BYTES = MAX_RECORD_BYTES * 3 // 5
+"""A picture grows by a third where it is answered in JSON, and is not alone in its record."""
+
+
+def can_render() -> bool:
+    """Whether vl-convert is installed: `edgeway[charts]`."""
+    return find_spec("vl_convert") is not None
+
+
+def warm_up() -> None:
+    """The first picture takes half a second, which no request is to wait for."""
+    if not can_render():
+        log.warning("finance/chart gives specifications alone: pictures need edgeway[charts]")
+        return
+    svg({"data": {"values": [{"a": 1}]}, "mark": "bar", "encoding": {"x": {"field": "a"}}})
+    if not has_chinese_font():
+        log.warning("no font here has Chinese letters, which charts in PNG need: install fonts-noto-cjk")
+
+
+def svg(spec: dict[str, Any]) -> str:
+    """Its letters stay letters: whoever shows it needs the font.
+
+    Raises:
+        BadInput: it would have more than MOST_BYTES.
+    """
+    import vl_convert
+
+    made: str = vl_convert.vegalite_to_svg(spec, vl_version=_version(), allowed_base_urls=[])
+    _check(len(made.encode()))
+    return made
+
+
+def png(spec: dict[str, Any], scale: float = 1.0) -> bytes:
+    """
+    Raises:
+        BadInput: it would have more than MOST_BYTES.
+    """
+    import vl_convert
+
+    made: bytes = vl_convert.vegalite_to_png(spec, vl_version=_version(), scale=scale, allowed_base_urls=[])
+    _check(len(made))
+    return made
+
+
+@lru_cache(maxsize=1)
+def has_chinese_font() -> bool:
+    """Whether two Chinese letters look different from each other when drawn."""
+    import vl_convert
+
+    drawn = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="24" height="24">'
+        '<text y="20" font-family="sans-serif">{}</text></svg>'
+    )
+    one, other = (vl_convert.svg_to_png(drawn.format(letter)) for letter in "收元")
+    # Without such a font both are the same box.
+    return bool(one != other)
+
+
+@lru_cache(maxsize=1)
+def _version() -> str:
+    import vl_convert
+
+    return max(
+        (version for version in vl_convert.get_vegalite_versions() if version.startswith("5.")),
+        key=lambda version: int(version.partition(".")[2]),
+    )
+
+
+def _check(size: int) -> None:
+    if size > MOST_BYTES:
+        raise BadInput(f"the picture would have {size} bytes, and {MOST_BYTES} fit; show less, or smaller")

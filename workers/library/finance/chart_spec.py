@@ -1,0 +1,118 @@
+"""Vega-Lite specifications (version 5) of bar, line, grouped, stacked and pie charts."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from workers.errors import BadInput
+from workers.library.finance.chart_data import Data, Language
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+Kind = Literal["bar", "line", "grouped", "stacked", "pie"]
+_STEPS = {
+    "en": ((1e12, "tn"), (1e9, "bn"), (1e6, "m"), (1e3, "k")),
+    "zh": ((1e12, "万亿"), (1e8, "亿"), (1e4, "万")),
+}
+_UNITS_ZH = {"CNY": "元", "USD": "美元", "EUR": "欧元", "GBP": "英镑", "HKD": "港元", "JPY": "日元"}
+
+
+class Look(NamedTuple):
+    """Sizes in pixels, of the plot without axes and legend."""
+
+    kind: Kind
+    language: Language
+    width: int
+    height: int
+    title: str
+    x_title: str = ""
+    y_title: str = ""
+
+
+def kind_of(data: Data) -> Kind:
+    """What suits the data where no kind was asked for."""
+    return "grouped" if len({value.series for value in data.values}) > 1 else "bar"
+
+
+def spec_of(data: Data, look: Look) -> dict[str, Any]:
+    """The specification, its data within.
+
+    Raises:
+        BadInput: a pie with negative parts or nothing in it, or with several series.
+    """
+    made = {
+        "$schema": SCHEMA,
+        "title": look.title,
+        "width": look.width,
+        "height": look.height,
+        "data": {"values": [_row(data, value._asdict()) for value in data.values]},
+        "config": {"font": "sans-serif", "view": {"stroke": None}},
+    }
+    return made | (_pie(data, look) if look.kind == "pie" else _axes(data, look))
+
+
+def _row(data: Data, row: dict[str, Any]) -> dict[str, Any]:
+    is_money = data.unit is not None and len(data.unit) == 3 and data.unit.isupper()
+    return row | {"currency": data.unit} if is_money else row
+
+
+def _axes(data: Data, look: Look) -> dict[str, Any]:
+    categories = list(dict.fromkeys(value.category for value in data.values))
+    series = list(dict.fromkeys(value.series for value in data.values))
+    expression, unit = _numbers(data, look)
+    x = {
+        "field": "category",
+        "type": "ordinal" if look.kind == "line" else "nominal",
+        "sort": categories,
+        "title": look.x_title or None,
+        "axis": {"labelAngle": 0 if len(categories) <= 6 else -40, "labelLimit": 160},
+    }
+    y: dict[str, Any] = {
+        "field": "value",
+        "type": "quantitative",
+        "title": look.y_title or unit or None,
+        "axis": {"labelExpr": expression},
+    }
+    encoding: dict[str, Any] = {"x": x, "y": y, "tooltip": _tooltip(data)}
+    if len(series) > 1 or look.kind in ("grouped", "stacked"):
+        encoding["color"] = {"field": "series", "type": "nominal", "sort": series, "title": None}
+    if look.kind == "grouped":
+        encoding["xOffset"] = {"field": "series", "sort": series}
+    y["stack"] = "zero" if look.kind == "stacked" else None
+    mark = {"type": "line", "point": True} if look.kind == "line" else {"type": "bar"}
+    return {"mark": mark, "encoding": encoding}
+
+
+def _pie(data: Data, look: Look) -> dict[str, Any]:
+    if len({value.series for value in data.values}) > 1:
+        raise BadInput("a pie shows one series; several are shown by grouped or stacked")
+    if any(value.value < 0 for value in data.values) or not any(value.value for value in data.values):
+        raise BadInput("a pie shows parts of a whole: none is negative, and one is not 0")
+    categories = list(dict.fromkeys(value.category for value in data.values))
+    return {
+        "mark": {"type": "arc", "innerRadius": min(look.width, look.height) // 6},
+        "encoding": {
+            "theta": {"field": "value", "type": "quantitative", "stack": True},
+            "color": {"field": "category", "type": "nominal", "sort": categories, "title": None},
+            "tooltip": _tooltip(data),
+        },
+    }
+
+
+def _tooltip(data: Data) -> list[dict[str, Any]]:
+    number = ".1%" if data.unit == "percent" else ",~f"
+    return [
+        {"field": "category", "type": "nominal"},
+        {"field": "series", "type": "nominal"},
+        {"field": "value", "type": "quantitative", "format": number},
+    ]
+
+
+def _numbers(data: Data, look: Look) -> tuple[str, str]:
+    """How the axis writes its numbers, a Vega expression; and the unit they are in."""
+    if data.unit == "percent":
+        return "format(datum.value, '.0%')", ""
+    largest = max(abs(value.value) for value in data.values)
+    step, name = next(((step, name) for step, name in _STEPS[look.language] if largest >= step), (1, ""))
+    unit = data.unit or ""
+    unit = name + _UNITS_ZH.get(unit, unit) if look.language == "zh" else f"{unit} {name}".strip()
+    return f"format(datum.value / {step:.0f}, ',~r')", unit
