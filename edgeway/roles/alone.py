@@ -41,7 +41,7 @@ def without_kafka(process: Process) -> None:
 
 
 def model_watchdog(desk: Desk, limit_s: float) -> Callable[[], Awaitable[None]]:
-    """Ends the process where a model hangs, as the inlets' watchdogs do where there are some."""
+    """Ends the process where a model hangs, also where other threads go on: its records wait for ever."""
 
     async def look() -> None:
         hung_s = desk.hung_s(time.monotonic())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Awaitable, Callable
 
 from edgeway import logs
@@ -12,6 +13,7 @@ from edgeway.errors import Exit, KafkaUnreachable
 from edgeway.roles import collector
 from edgeway.roles.door import Door, bound, door
 from edgeway.roles.process import Process
+from edgeway.roles.restart import restart
 from edgeway.rules_watch import Reach
 from edgeway.signals import stopping
 from edgeway.topics_admin import require_topics, verify_topics
@@ -114,6 +116,7 @@ async def built(
 async def _until_stopped(
     process: Process, stop: asyncio.Event, announce: Callable[[], Awaitable[None]] | None
 ) -> None:
+    began = time.monotonic()
     try:
         if await _started(process, stop):
             collector.settle()
@@ -124,6 +127,8 @@ async def _until_stopped(
         log.info("%s stops", process.name)
     except (Stuck, TwinTookOver) as error:
         log.error("%s ends: %s", process.name, error)
+        if isinstance(error, Stuck) and process.name == "worker" and process.settings.on_stuck == "restart":
+            restart(time.monotonic() - began)
         # Draining would wait for what hangs, and a twin's partitions are no longer ours.
         _exit_now(Exit.FAILED)
     finally:

@@ -144,8 +144,7 @@ def add_worker(
     process.before.append(start)
     process.before.append(follow_models(have, backends, workers, process.host.every))
     process.after.append(stop)
-    if not kafka:
-        process.host.every(WATCH_S, "watchdog of models", model_watchdog(desk, have.watchdog_s))
+    process.host.every(WATCH_S, "watchdog of models", model_watchdog(desk, have.hang_s or have.watchdog_s))
     return name
 
 

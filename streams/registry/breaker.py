@@ -21,7 +21,7 @@ class Breaker:
     """Closed, open or half open; time is an argument, in ms.
 
     It opens when at least MIN_CALLS calls were served and their p90 is above `slow_ms` or their error ratio
-    above FAILING_RATIO. After OPEN_MS it is half open: TRIALS calls a worker may pass. It closes once calls
+    above FAILING_RATIO, and where every worker hangs: then it stays open until one does not. After OPEN_MS it is half open: TRIALS calls a worker may pass. It closes once calls
     were served since then and the figures are good; it opens again once all trials were served and they are
     bad.
 
@@ -47,9 +47,10 @@ class Breaker:
         """Learn from the figures as they are at `now`."""
         self._workers = figures.workers
         bad = self._judge(figures)
-        if self._cause is None:
-            if bad is not None:
-                self._open(bad, figures, now)
+        if bad is not None and (figures.stands or self._cause is None):
+            self._open(bad, figures, now)
+        elif self._cause is None:
+            return
         elif self._is_half_open():
             self._weigh(bad, figures, now)
         else:
@@ -111,6 +112,8 @@ class Breaker:
         self._served = figures.served
 
     def _judge(self, figures: Figures) -> Cause | None:
+        if figures.stands:
+            return "slow"
         if figures.served < MIN_CALLS:
             return None
         if figures.error_ratio > FAILING_RATIO:

@@ -25,7 +25,8 @@ class Figures(msgspec.Struct, frozen=True):
     weighted by the calls served. Of the cards the cautious reading counts: `calibrated` and `cacheable` where
     all are, the highest price and cost bound (`max_cost` None: no bound known), the smallest `max_batch`, an
     `input_schema` that fits all. `max_qps` is that of all workers together, None where one has no limit;
-    `versions` are those of the cards, sorted.
+    `versions` are those of the cards, sorted. Workers whose model hangs count in nothing but `hung` and the
+    cards, unless all do: then `stands` is True.
     """
 
     workers: int
@@ -43,6 +44,8 @@ class Figures(msgspec.Struct, frozen=True):
     input_schema: dict[str, Any] = {}
     versions: tuple[str, ...] = ()
     cacheable: bool = False
+    hung: int = 0
+    stands: bool = False
 
     def wait_ms(self) -> float | None:
         """Time until a call sent now would start, None where nothing is measured.
@@ -85,16 +88,16 @@ class View(msgspec.Struct, frozen=True):
         return self.targets.get((side, capability))
 
 
-def aggregate(offers: Iterable[Offer]) -> Figures:
-    """The figures of the workers that make these offers; at least one."""
-    offers = tuple(offers)
-    lives = [offer.live for offer in offers]
-    cards = [offer.card for offer in offers]
+def aggregate(offers: Iterable[Offer], hung: Iterable[Offer] = ()) -> Figures:
+    """The figures of the workers that make these offers, and of those whose model hangs; at least one."""
+    going, hung = tuple(offers), tuple(hung)
+    lives = [offer.live for offer in going or hung]
+    cards = [offer.card for offer in (*going, *hung)]
     weights = [max(1, live.served) for live in lives]
     bounds = [card.max_cost for card in cards]
     known = [bound for bound in bounds if bound is not None]
     return Figures(
-        workers=len(offers),
+        workers=len(lives),
         queue=sum(max(0, live.queue) + max(0, live.in_flight) for live in lives),
         p50_ms=_mean([live.p50_ms for live in lives], weights),
         p90_ms=_mean([live.p90_ms for live in lives], weights),
@@ -109,6 +112,8 @@ def aggregate(offers: Iterable[Offer]) -> Figures:
         input_schema=_schema([card.input_schema for card in cards]),
         versions=tuple(sorted({card.version for card in cards})),
         cacheable=all(card.cacheable for card in cards),
+        hung=len(hung),
+        stands=not going,
     )
 
 

@@ -14,6 +14,10 @@ from streams.registry.pace import Pace
 BEAT_MS = 2_000
 GONE_MS = 3 * BEAT_MS
 MAX_BLIND_MS = 30_000
+HUNG_MS = 5_000
+HUNG_FACTOR = 10
+"""A worker hangs where it served nothing since its last beat and its oldest run takes longer than HUNG_MS and
+than so many times the `slow_ms` of its capability."""
 
 
 def slow_limits(rules: Rules) -> dict[str, int]:
@@ -28,11 +32,25 @@ def slow_limits(rules: Rules) -> dict[str, int]:
 
 
 class _Worker:
-    __slots__ = ("offers", "seen")
+    __slots__ = ("moving", "offers", "seen")
 
     def __init__(self) -> None:
         self.seen = 0
         self.offers: dict[Key, Offer] = {}
+        self.moving: set[Key] = set()
+
+    def take(self, heartbeat: Heartbeat, append_time: int) -> None:
+        """Note a beat, and which capabilities served since the last one."""
+        before = self.offers
+        self.seen = append_time
+        # A worker that left stays as an empty entry, so that an older beat read late does not bring it back.
+        offers = () if heartbeat.leaving else heartbeat.offers
+        self.offers = {(offer.card.side, offer.card.capability): offer for offer in offers}
+        self.moving = {
+            key
+            for key, offer in self.offers.items()
+            if key not in before or offer.live.served != before[key].live.served
+        }
 
 
 class Registry:
@@ -61,10 +79,7 @@ class Registry:
         if known is not None and append_time < known.seen:
             return
         worker = known or _Worker()
-        worker.seen = append_time
-        # A worker that left stays as an empty entry, so that an older beat read late does not bring it back.
-        offers = () if heartbeat.leaving else heartbeat.offers
-        worker.offers = {(offer.card.side, offer.card.capability): offer for offer in offers}
+        worker.take(heartbeat, append_time)
         self._workers[heartbeat.worker] = worker
         for key in worker.offers:
             self._breaker(key).observe(self._figures(key, append_time), append_time)
@@ -94,8 +109,11 @@ class Registry:
     def card(self, side: Side, capability: str, now: int) -> Card | None:
         """The card of the worker heard last, None where no worker offers it."""
         key: Key = (side, capability)
-        known = [(seen, worker, offer) for seen, worker, offer in self._offers(key, self._reference(now))]
-        return max(known, key=lambda entry: entry[:2])[2].card if known else None
+        known = [
+            (worker.seen, name, worker.offers[key].card)
+            for name, worker in self._workers_of(key, self._reference(now))
+        ]
+        return max(known, key=lambda entry: entry[:2])[2] if known else None
 
     def admit(self, side: Side, capability: str, now: int, *, sent: bool = True) -> None:
         """A call goes to this target at `now`, or may go later (not `sent`): it uses up a trial where that
@@ -150,13 +168,20 @@ class Registry:
             self._paces = {key: pace for key, pace in self._paces.items() if key in kept}
 
     def _figures(self, key: Key, reference: int) -> Figures:
-        return aggregate(offer for _, _, offer in self._offers(key, reference))
+        going: list[Offer] = []
+        hung: list[Offer] = []
+        limit_ms = max(HUNG_MS, HUNG_FACTOR * self._slow_ms.get(key[1], SLOW_MS))
+        for _, worker in self._workers_of(key, reference):
+            offer = worker.offers[key]
+            # One with several threads may serve on while one of them hangs.
+            hangs = offer.live.busy_ms > limit_ms and key not in worker.moving
+            (hung if hangs else going).append(offer)
+        return aggregate(going, hung)
 
-    def _offers(self, key: Key, reference: int) -> Iterator[tuple[int, str, Offer]]:
+    def _workers_of(self, key: Key, reference: int) -> Iterator[tuple[str, _Worker]]:
         for name, worker in self._workers.items():
-            offer = worker.offers.get(key)
-            if offer is not None and reference - worker.seen <= GONE_MS:
-                yield worker.seen, name, offer
+            if key in worker.offers and reference - worker.seen <= GONE_MS:
+                yield name, worker
 
     def _breaker(self, key: Key) -> Breaker:
         breaker = self._breakers.get(key)

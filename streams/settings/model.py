@@ -167,6 +167,20 @@ class Settings:
         2000, kinds.integer(1, 100_000), "http", "calls over HTTP under way at once; more are answered 429"
     )
 
+    hang_s: float = _setting(
+        30.0,
+        kinds.seconds(0, 86_400),
+        "worker",
+        "a model that runs so long without an answer hangs (one that asks elsewhere: beyond its deadline), "
+        "and the process starts again or exits; 0: after watchdog_s",
+    )
+    on_stuck: str = _setting(
+        "restart",
+        kinds.choice("restart", "exit"),
+        "worker",
+        "what a worker does that hangs: start itself again, or exit for a supervisor to do so; `up` exits",
+    )
+
     data: Path | None = _setting(
         None, kinds.PATH, "data", "folder for the embedded Kafka's data; without it a temporary one"
     )

@@ -1,0 +1,56 @@
+"""A worker whose model hangs starts itself again: the same command line in the same process.
+
+A thread that hangs in a model cannot be ended, and nobody but a supervisor would start a process that ends.
+`exec` kills every thread, frees every lock, and keeps the process id for whoever watches that.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from typing import NamedTuple, NoReturn
+
+from edgeway import signals
+from edgeway.errors import Exit
+
+log = logging.getLogger(__name__)
+
+COUNT = "EDGEWAY_RESTARTS"
+"""The variable in which a process tells its successor how often this has happened in a row."""
+CALM_S = 600.0
+"""A process that lived so long starts the count anew."""
+MOST_PAUSE_S = 60
+
+
+class Restart(NamedTuple):
+    """Which one in a row it is, and how long to wait before it."""
+
+    number: int
+    pause_s: float
+
+
+def next_restart(environment: Mapping[str, str], lived_s: float) -> Restart:
+    """The restart that is due: pauses of 1, 2, 4 .. 60 s while they follow one another."""
+    told = environment.get(COUNT, "")
+    before = int(told) if told.isascii() and told.isdigit() and len(told) < 7 and lived_s < CALM_S else 0
+    return Restart(before + 1, float(min(MOST_PAUSE_S, 1 << min(before, 6))))
+
+
+def restart(lived_s: float) -> NoReturn:
+    """Start the command line of this process again, in it. Where that is not possible, end it."""
+    due = next_restart(os.environ, lived_s)
+    log.error("starting again in %.0f s, for the %d. time in a row", due.pause_s, due.number)
+    for number in signals.stopping():
+        # The loop that hears them stands still from here on: who says stop now is obeyed at once.
+        signal.signal(number, signal.SIG_DFL)
+    time.sleep(due.pause_s)
+    logging.shutdown()
+    try:
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, COUNT: str(due.number)})
+    except OSError as error:
+        sys.stderr.write(f"edgeway cannot start itself again: {error}\n")
+    os._exit(Exit.FAILED)

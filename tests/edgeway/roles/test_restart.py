@@ -1,0 +1,81 @@
+"""A worker whose model hangs starts itself again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgeway.roles.restart import CALM_S, COUNT, next_restart
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = """
+import os, sys, time
+from edgeway.roles.restart import COUNT, restart
+print(os.getpid(), os.environ.get(COUNT), sys.argv[1:], flush=True)
+if os.environ.get(COUNT, "0") < sys.argv[1]:
+    import threading
+    threading.Thread(target=time.sleep, args=(60,)).start()
+    restart(1.0)
+"""
+
+
+def test_pauses_grow_while_restarts_follow_one_another() -> None:
+    environment: dict[str, str] = {}
+    pauses = []
+    for _ in range(9):
+        due = next_restart(environment, 5.0)
+        pauses.append(due.pause_s)
+        environment[COUNT] = str(due.number)
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert next_restart(environment, CALM_S) == (1, 1.0), "a calm time in between forgives"
+
+
+@given(st.text(max_size=12), st.floats(0, 1e6))
+def test_whatever_the_variable_says_there_is_a_pause(text: str, lived_s: float) -> None:
+    due = next_restart({COUNT: text}, lived_s)
+    assert due.number >= 1
+    assert 1.0 <= due.pause_s <= 60.0
+
+
+def test_the_same_process_runs_the_same_command_again_and_hung_threads_end(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    began = time.monotonic()
+    ran = subprocess.run(
+        [sys.executable, str(program), "1", "--flag", "two words"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    lines = [line.split(" ", 2) for line in ran.stdout.splitlines()]
+    assert ran.returncode == 0, ran.stderr
+    assert [line[1] for line in lines] == ["None", "1"]
+    assert lines[0][0] == lines[1][0], "the process id stays"
+    assert lines[0][2] == lines[1][2] == "['1', '--flag', 'two words']"
+    assert 1.0 <= time.monotonic() - began < 30.0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_during_the_pause_is_obeyed_at_once(tmp_path: Path, number: signal.Signals) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), COUNT: "6"}
+    with subprocess.Popen(
+        [sys.executable, str(program), "7"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        time.sleep(0.5)
+        child.send_signal(number)
+        assert child.wait(5) == -number
