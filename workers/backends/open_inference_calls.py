@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
+import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +27,9 @@ class Item(NamedTuple):
     arrays: tuple[Array, ...]
     call: Call
 
+
+_LEAST_S = 0.05
+"""With less time left no half is worth asking for: the whole has failed by its deadline."""
 
 Ask = Callable[[Sequence[Item]], Awaitable[list[Answer]]]
 """Asks for rows in one call. Raises Trouble or BadInput where it fails as a whole."""
@@ -77,15 +82,23 @@ class Apart:
             failed, halve = Answer(error=told(error, self._card.capability), cost=0.0), True
         except Trouble as trouble:
             failed = trouble.answer(self._card.capability, self._service)
-            halve = trouble.code == "bad_input" or (self._model_failed(trouble) and left.take())
+            halve = trouble.code == "bad_input" or (self._model_failed(items, trouble) and left.take())
         if len(items) == 1 or not halve:
             return [(item.place, failed) for item in items]
+        parts = await self._halves(items, left)
+        if failed.cost is not None:
+            return parts
+        # What failed with the whole may have been carried out then, whatever became of it alone.
+        return [(place, replace(answer, cost=None) if answer.error else answer) for place, answer in parts]
+
+    async def _halves(self, items: Sequence[Item], left: _Left) -> list[tuple[int, Answer]]:
         half = len(items) // 2
         parts = await asyncio.gather(*(self._answers(part, left) for part in (items[:half], items[half:])))
         return [pair for part in parts for pair in part]
 
-    def _model_failed(self, trouble: Trouble) -> bool:
-        return self._repeatable and not trouble.free and not trouble.passing
+    def _model_failed(self, items: Sequence[Item], trouble: Trouble) -> bool:
+        in_time = time.monotonic() + _LEAST_S < together(items).until
+        return self._repeatable and in_time and not trouble.free and not trouble.passing
 
 
 class _Left:

@@ -15,7 +15,7 @@ from schemas.cards import Card
 from workers.backends import Call
 from workers.backends.open_inference_codec import Tensor, from_json, from_raw, packed, raw_of
 from workers.backends.open_inference_model import Model, Told
-from workers.backends.open_inference_status import trouble_of
+from workers.backends.open_inference_status import UNREACHED, trouble_of
 from workers.backends.open_inference_wire import Ask, NotYet, Place
 from workers.backends.remote_attempts import Attempts
 from workers.backends.remote_faults import Trouble
@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 _SERVICE = "/inference.GRPCInferenceService/"
 _LOOK_S = 5.0
+_LEAST_S = 0.05
+"""What a call needs at least once there is a connection."""
 _CONTENTS = {
     "BOOL": "bool_contents",
     "INT8": "int_contents",
@@ -65,7 +67,10 @@ class GrpcWire:
             self._messages = importlib.import_module(name)
         except ImportError as error:
             raise LoadError(f"{self._capability}: gRPC needs the extra edgeway[grpc] ({error})") from error
-        self._metadata("")
+        try:
+            self._keys.headers()
+        except LoadError as error:
+            raise LoadError(f"{self._capability}: {error}") from error
         options = _options(self._limits)
         if self._tls:
             trust = grpc.ssl_channel_credentials(root_certificates=self._roots())
@@ -110,49 +115,58 @@ class GrpcWire:
         if left_s <= 0:
             raise Trouble("was not asked: the deadline had passed", code="deadline_exceeded", free=True)
         repeatable = bool(ask.id) and (card.max_cost == 0 or self._limits.idempotent)
-        attempts = Attempts(Policy(self._limits.attempts, repeatable), time.monotonic() + left_s)
+        policy = Policy(self._limits.attempts, repeatable)
+        attempts = Attempts(policy, time.monotonic() + left_s, self._keys)
         while True:
             attempts.number += 1
             try:
-                until = attempts.until - time.monotonic()
-                return _tensors(await self._call("ModelInfer", request, until, ask.id))
+                left_s = attempts.until - time.monotonic()
+                return _tensors(await self._call("ModelInfer", request, left_s, ask.id))
             except Trouble as trouble:
                 pause = attempts.pause(trouble)
-                if pause is None:
+                gone = str(trouble) == UNREACHED
+                if pause is None or (gone and not await self._connected(attempts.until)):
                     raise attempts.last(trouble) from trouble.__cause__
-            await asyncio.sleep(pause)
+            await asyncio.sleep(0.0 if gone else pause)
+
+    async def _connected(self, until: float) -> bool:
+        """Whether there is a connection within `connect_s`. Between its attempts at one grpc fails every call
+        at once: a server that has just come back would seem to be away."""
+        left_s = min(self._limits.connect_s, until - time.monotonic() - _LEAST_S)
+        try:
+            await self._call("ServerReady", self._messages.ServerReadyRequest(), left_s, "", wait=True)
+        except Trouble:
+            return False
+        return True
 
     async def _look(self, method: str, request: Any) -> Any:
         return await self._call(method, request, _LOOK_S, "")
 
-    async def _call(self, method: str, request: Any, timeout_s: float, key: str) -> Any:
-        """The answer. Through a callback: grpc's own asyncio knows one loop a process alone.
+    async def _call(
+        self, method: str, request: Any, timeout_s: float, key: str, *, wait: bool = False
+    ) -> Any:
+        """The answer; `wait` for a connection. Through a callback: grpc's own asyncio knows one loop a
+        process.
 
         Raises:
             Trouble: there is none.
         """
         if self._channel is None:
             raise Trouble("was not asked: the backend is closed", free=True)
+        try:
+            metadata = self._metadata(key)
+        except LoadError as error:
+            raise Trouble(f"was not asked: {error}", free=True) from error
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-
-        def end() -> None:
-            if not done.done():
-                done.set_result(None)
-
-        def wake(_: Any) -> None:
-            # Where the loop has ended nobody waits any more.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(end)
-
         answer = getattr(self._messages, f"{method}Response")
         stub = self._channel.unary_unary(
             _SERVICE + method,
             request_serializer=type(request).SerializeToString,
             response_deserializer=answer.FromString,
         )
-        future = stub.future(request, timeout=timeout_s, metadata=self._metadata(key))
-        future.add_done_callback(wake)
+        future = stub.future(request, timeout=timeout_s, metadata=metadata, wait_for_ready=wait)
+        future.add_done_callback(lambda _: _wake(loop, done))
         try:
             await done
         finally:
@@ -190,6 +204,18 @@ class GrpcWire:
             raise LoadError(f"{self._capability}: ca_file cannot be read ({error.strerror})") from error
 
 
+def _wake(loop: asyncio.AbstractEventLoop, done: asyncio.Future[None]) -> None:
+    """From a thread of grpc's."""
+
+    def end() -> None:
+        if not done.done():
+            done.set_result(None)
+
+    # Where the loop has ended nobody waits any more.
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(end)
+
+
 def _host(capability: str, url: str) -> tuple[str, bool]:
     """HOST:PORT, and whether by TLS."""
     try:
@@ -212,7 +238,7 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
         # A server that was away is asked again within seconds, not after grpc's two minutes.
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.min_reconnect_backoff_ms", int(limits.connect_s * 1000)),
-        ("grpc.max_reconnect_backoff_ms", 2000),
+        ("grpc.max_reconnect_backoff_ms", 1000),
     ]
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from workers.backends.remote_faults import Trouble
 
+UNREACHED = "cannot be reached"
+
 _FINAL = {
     "UNAUTHENTICATED": "the key is missing or refused",
     "PERMISSION_DENIED": "the key is missing or refused, or may not do this",
@@ -44,7 +46,7 @@ def _exhausted(said: str, after_s: float | None) -> Trouble:
     if "larger than max" not in said:
         text = "answered RESOURCE_EXHAUSTED: too many calls"
         return Trouble(text, free=True, passing=True, after_s=after_s)
-    if said.startswith("client:"):
+    if "client:" in said:
         return Trouble("answered more bytes than are read; max_answer_bytes is the limit", code="bad_output")
     text = "answered RESOURCE_EXHAUSTED: the request has more bytes than it reads"
     return Trouble(text, code="bad_input", free=True)
@@ -56,7 +58,7 @@ def _unavailable(said: str, after_s: float | None) -> Trouble:
     if "handshake" in said or "ssl_error" in said:
         return Trouble("speaks no TLS that is understood here", free=True)
     if any(words in said for words in _UNCONNECTED):
-        return Trouble("cannot be reached", free=True, passing=True)
+        return Trouble(UNREACHED, free=True, passing=True)
     # Between these two nobody knows whether the model ran: the connection may have been cut after that.
     text = "answered UNAVAILABLE: it is overloaded, or the connection was cut"
     return Trouble(text, free=after_s is not None, passing=True, after_s=after_s)
