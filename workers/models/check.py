@@ -87,13 +87,14 @@ def record(
     """
     if len(rows) > MOST_ROWS:
         raise RepositoryError(f"{len(rows)} rows are too many for a check; give up to {MOST_ROWS}")
-    answers = tuple(_expected(answer) for answer in _asked(backend, rows, deadline_s))
-    told = [answer.error for answer in answers]
-    if rows and all(told):
+    given = _asked(backend, rows, deadline_s)
+    told = [answer.error.message for answer in given if answer.error is not None]
+    if rows and len(told) == len(rows):
         raise RepositoryError(
             f"the model answers none of the {len(rows)} rows of its check: {told[0]}; give inputs "
             "that it takes"
         )
+    answers = tuple(map(_expected, given))
     check = Check(rows=tuple(rows), answers=answers, tolerance=tolerance, deadline_s=deadline_s)
     try:
         run(backend, check)

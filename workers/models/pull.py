@@ -67,17 +67,18 @@ class Cache:
             sizes = repository.store.sizes(f"{name}/{version}")
             sizes.pop(MANIFEST, None)
             check_files(manifest, sizes, f"{repository.store.url}/{name}/{version}")
-            staging = self._staging(name, version, raw)
+            staging = self._root / name / f".pulling-{version}"
             try:
+                _begin(staging, raw)
                 self._require_room(manifest, staging)
                 for path, file in manifest.files.items():
                     _fetch(repository, f"{name}/{version}/{path}", file, staging / path, advance)
+                _swap_in(staging, target, raw)
             except OSError as error:
                 if error.errno in (errno.ENOSPC, errno.EDQUOT):
                     # Half a model would only take room that others need.
                     shutil.rmtree(staging, ignore_errors=True)
                 raise
-            _swap_in(staging, target, raw)
         return target
 
     def there(self, name: str, version: str) -> Path:
@@ -138,17 +139,6 @@ class Cache:
         remove_folder(target)
         return False
 
-    def _staging(self, name: str, version: str, raw: bytes) -> Path:
-        """The folder of what is under way; what is there of other contents is removed."""
-        staging = self._root / name / f".pulling-{version}"
-        with suppress(FileNotFoundError):
-            if (staging / _STAGED).read_bytes() == raw:
-                return staging
-        shutil.rmtree(staging, ignore_errors=True)
-        staging.mkdir(parents=True)
-        write_file(staging / _STAGED, raw)
-        return staging
-
     def _require_room(self, manifest: Manifest, staging: Path) -> None:
         needed = manifest.size - sum(sizes_of(staging).values())
         free = shutil.disk_usage(staging).free
@@ -197,6 +187,16 @@ def hashed(path: Path) -> hashlib._Hash:
         while chunk := file.read(CHUNK):
             digest.update(chunk)
     return digest
+
+
+def _begin(staging: Path, raw: bytes) -> None:
+    """Make the folder of what is under way; what is there of another manifest is removed."""
+    with suppress(FileNotFoundError):
+        if (staging / _STAGED).read_bytes() == raw:
+            return
+    shutil.rmtree(staging, ignore_errors=True)
+    staging.mkdir(parents=True)
+    write_file(staging / _STAGED, raw)
 
 
 def _fetch(repository: Repository, path: str, file: File, target: Path, advance: Advance) -> None:

@@ -256,13 +256,11 @@ class Repository:
 def to_prune(versions: list[str], active: Active | None, keep: int) -> list[str]:
     """The versions to remove, the oldest first, by the rule of `Repository.prune`."""
     order = in_order(versions)
-    if active is None:
+    if active is None or active.version not in order:
         return order[:-keep]
+    at = order.index(active.version)
     before = [v for v in active.previous if v in order]
-    older = [v for v in reversed(order) if v not in (active.version, *before)]
-    if active.version in order:
-        at = order.index(active.version)
-        older = [v for v in older if order.index(v) < at]
+    older = [v for v in reversed(order[:at]) if v not in before]
     kept = {active.version, *(before + older)[: keep - 1]}
-    newer = set(order[order.index(active.version) + 1 :]) if active.version in order else set()
-    return [v for v in order if v not in kept and (v not in newer or v in before)]
+    waiting = set(order[at:]) - set(before)
+    return [v for v in order if v not in kept | waiting]
