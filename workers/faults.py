@@ -48,6 +48,12 @@ class FaultLog:
         if unsaid is not None:
             log.warning("an answer was withheld as %s: %s%s", failure.code, failure.message, _more(unsaid))
 
+    def elsewhere(self, failure: Failure) -> None:
+        """Log that a service gave no usable answer; the message quotes neither payload nor key."""
+        unsaid = self._due((failure.code, _DIGITS.sub("", failure.message)))
+        if unsaid is not None:
+            log.warning("a call elsewhere failed: %s%s", failure.message, _more(unsaid))
+
     def _due(self, kind: tuple[str, ...]) -> int | None:
         """How many of `kind` went unsaid since the last one, None where this one goes unsaid too."""
         now = self._clock()

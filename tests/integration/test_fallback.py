@@ -33,9 +33,14 @@ def server() -> Iterator[Endpoint]:
 
 
 @pytest.fixture
-def rules(tmp_path: Path, server: Endpoint) -> Path:
+def rules(tmp_path: Path, server: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CAPTION_KEY", "key-of-mine")
     (tmp_path / "app.py").write_text(APP, encoding="utf-8")
-    task = {"local_threshold": 0.7, "fallback_url": server.url + "/vision/caption?key=word"}
+    task = {
+        "local_threshold": 0.7,
+        "fallback_url": server.url + "/vision/caption?key=word",
+        "fallback_headers": {"X-Key": "CAPTION_KEY"},
+    }
     path = tmp_path / "rules.json"
     path.write_text(json.dumps({"image_captioning": task}), encoding="utf-8")
     return path
@@ -73,6 +78,7 @@ async def test_the_original_entry_end_to_end(
         (call,) = server.calls
         assert call.path == "/vision/caption?key=word"
         assert json.loads(call.body) == {"image_url": URL, "params": {"length": 40}}
+        assert call.headers["x-key"] == "key-of-mine"
         assert call.headers["idempotency-key"].endswith("/image_captioning/cloud/1")
 
         answer = await caller.ask(image | {"privacy": "high"})
@@ -86,4 +92,5 @@ async def test_the_original_entry_end_to_end(
         assert len(server.calls) == 2
     for role in roles:
         assert "key=word" not in role.said
+        assert "key-of-mine" not in role.said
         assert "secret words" not in role.said

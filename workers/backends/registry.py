@@ -22,7 +22,7 @@ class Builder(Protocol):
 def kinds() -> tuple[str, ...]:
     """The kinds that have a file here, sorted."""
     found = (module.name for module in pkgutil.iter_modules(workers.backends.__path__))
-    return tuple(sorted(name for name in found if hasattr(_module(name), "build")))
+    return tuple(sorted(name for name in found if name != "registry" and hasattr(_module(name), "build")))
 
 
 def build(card: Card, options: Mapping[str, Any] | None = None) -> Backend:

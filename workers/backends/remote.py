@@ -24,7 +24,8 @@ from workers.backends.remote_redirects import MOST_HOPS, is_redirect, next_hop, 
 from workers.backends.remote_retries import Policy, spread_s
 from workers.backends.remote_wire import USUAL, Limits, Reply, broken, client_of, read
 from workers.errors import BadInput, LoadError
-from workers.faults import told
+from workers.faults import FAULTS, told
+from workers.inference import BACKEND_FAULTS
 
 T = TypeVar("T")
 
@@ -224,6 +225,9 @@ async def _all(card: Card, rows: Sequence[Coroutine[Any, Any, Answer]]) -> list[
 
 async def _alone(card: Card, row: Coroutine[Any, Any, Answer]) -> Answer:
     try:
-        return await row
+        answer = await row
     except Exception as error:  # noqa: BLE001 - raised on, it would have the whole batch asked again
         return Answer(error=told(error, card.capability), cost=0.0 if isinstance(error, BadInput) else None)
+    if answer.error is not None and answer.error.code in BACKEND_FAULTS:
+        FAULTS.elsewhere(answer.error)
+    return answer
