@@ -13,65 +13,41 @@ from typing import Any
 
 from schemas.cards import Card
 from workers.backends import Answer, Call, Row, kin_of
-from workers.backends.open_inference_answers import NamedPost, by_name
+from workers.backends.open_inference_answers import by_name
 from workers.backends.open_inference_calls import Apart, Item, chunks, stacked, together
 from workers.backends.open_inference_codec import Tensor
-from workers.backends.open_inference_grpc import GrpcWire
-from workers.backends.open_inference_model import Plan, Wanted, plan
-from workers.backends.open_inference_rest import RestWire
+from workers.backends.open_inference_model import Plan, plan
 from workers.backends.open_inference_rows import Rows
-from workers.backends.open_inference_wire import READY_S, Ask, Place, Wire, awaited, parameters
+from workers.backends.open_inference_settings import settings_of
+from workers.backends.open_inference_wire import Ask, awaited, parameters
+from workers.backends.remote_cards import card_and_options
 from workers.backends.remote_faults import Trouble
-from workers.backends.remote_keys import Keys, bearer
-from workers.backends.remote_options import Options
-from workers.backends.remote_wire import USUAL, Limits
-from workers.backends.tensors import ClassPost, Post
+from workers.backends.tensors import Post
 from workers.errors import BadInput, LoadError
 from workers.faults import told
 
-LIMITS = USUAL._replace(answer_bytes=8 * 1024 * 1024)
-"""Tensors are larger than texts."""
-MOST_ROWS = 1024
+MAX_BATCH = 32
+"""How many rows share a call, where the card says nothing."""
 
 
 class OpenInferenceBackend:
-    """`model` of the server at `url` answers for the capability of `card`.
+    """`OpenInferenceBackend("cloud/vision/digit", url="grpc://HOST:8001", model="digits")`.
 
-    `inputs`, `outputs` and `batched`: see `workers.backends.open_inference_model.Wanted`; `post` makes
-    answers of the outputs (a NamedPost by default). `binary`: raw tensors over REST; None: where the server
-    says that it can. `load` waits `ready_s` for the server.
+    `capability` is SIDE/NAME or a whole card; the other options are the backend's, and, beside a name, fields
+    of the card. `post` makes answers of the outputs where the options for that are not enough.
+
+    Raises:
+        LoadError: options that make no sense.
     """
 
     threads = 4
     """How many batches may be under way at the same time: a slow server holds a thread, not a core."""
 
-    def __init__(
-        self,
-        card: Card,
-        url: str,
-        model: str,
-        *,
-        version: str = "",
-        inputs: Mapping[str, Any] | None = None,
-        outputs: Sequence[str] = (),
-        post: Post | None = None,
-        batched: bool = True,
-        max_batch: int = MOST_ROWS,
-        binary: bool | None = None,
-        ready_s: float = READY_S,
-        limits: Limits = LIMITS,
-        keys: Keys | None = None,
-    ) -> None:
-        self.card = card
-        place = Place(model, version)
-        name, keys = card.capability, keys or Keys()
-        if url.startswith(("grpc://", "grpcs://")):
-            self._wire: Wire = GrpcWire(name, url, place, limits, keys)
-        else:
-            self._wire = RestWire(name, url, place, limits, keys, binary)
-        self._wanted = Wanted(dict(inputs or {}), tuple(outputs), batched, max_batch)
-        self._post = post or NamedPost()
-        self._ready_s, self._limits = ready_s, limits
+    def __init__(self, capability: str | Card, *, post: Post | None = None, **options: Any) -> None:
+        self.card, given = card_and_options(capability, options, "open_inference", MAX_BATCH)
+        settings = settings_of(self.card, given)
+        self._wire, self._wanted, self._limits = settings.wire, settings.wanted, settings.limits
+        self._post, self._ready_s = post or settings.post, settings.ready_s
         self._plan: Plan | None = None
         self._rows = Rows(())
         self.provider = ""
@@ -162,55 +138,9 @@ class OpenInferenceBackend:
 
 
 def build(card: Card, options: Mapping[str, Any]) -> OpenInferenceBackend:
-    """Options: `url` and `model`; as wanted `version`, `inputs`, `outputs` (a list of tensors, or tensor to
-    name in the answer), `scalars`, `confidence`, or for classifiers `labels`, `softmax`, `scores` and
-    `source`; `batched`, `max_batch`, `binary`, `ready_s`, `key_env` or `key_file`, and those of
-    `workers.backends.remote_options`.
+    """Options: see docs/backends.md; `model` is by default the card's.
 
     Raises:
-        LoadError: others, or of another type.
+        LoadError: options that make no sense.
     """
-    read = Options(card.capability, "open_inference", options)
-    url, model = read.text("url"), read.text("model")
-    if url is None or model is None:
-        raise LoadError(f"{card.capability}: an open_inference backend needs the options url and model")
-    names, post = _post(card, read, options)
-    built = OpenInferenceBackend(
-        card,
-        url,
-        model,
-        version=read.text("version") or "",
-        inputs=read.mapping("inputs"),
-        outputs=names,
-        post=post,
-        batched=read.flag("batched", usual=True),
-        max_batch=read.count("max_batch", MOST_ROWS, 1, MOST_ROWS),
-        binary=read.flag("binary") if options.get("binary") is not None else None,
-        ready_s=read.number("ready_s", READY_S, 0.0, 600.0),
-        limits=read.limits(LIMITS),
-        keys=bearer(read.text("key_env") or "", read.text("key_file") or ""),
-    )
-    read.end()
-    return built
-
-
-def _post(card: Card, read: Options, options: Mapping[str, Any]) -> tuple[tuple[str, ...], Post]:
-    """The outputs that are asked for, and what makes answers of them."""
-    classifier = [name for name in ("labels", "softmax", "source") if options.get(name) is not None]
-    labels, source = read.texts("labels"), read.text("source")
-    softmax, scores = read.flag("softmax"), read.flag("scores", usual=True)
-    plain = [name for name in ("outputs", "scalars", "confidence") if options.get(name) is not None]
-    scalars, confidence = read.flag("scalars"), read.text("confidence")
-    given = options.get("outputs")
-    names = (
-        read.texts_by_name("outputs") if isinstance(given, Mapping) else dict.fromkeys(read.texts("outputs"))
-    )
-    if classifier:
-        if plain:
-            raise LoadError(f"{card.capability}: {plain[0]} does not go with {classifier[0]}")
-        return (source,) if source else (), ClassPost(
-            labels or None, softmax=softmax, scores=scores, source=source
-        )
-    renamed = {name: theirs or name for name, theirs in names.items()}
-    wanted = [*names, *([confidence] if confidence and names and confidence not in names else [])]
-    return tuple(wanted), NamedPost(renamed, scalars=scalars, confidence=confidence)
+    return OpenInferenceBackend(card, **options)

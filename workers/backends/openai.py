@@ -11,13 +11,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
 from schemas.cards import Card
-from schemas.errors import UnknownTopic
 from schemas.messages import Failure
 from schemas.rules import Rules
-from schemas.topics import capability_topic
 from workers.backends import Answer, Call, Row, kin_of
 from workers.backends.openai_answers import Reading, chat_answer, embeddings_answer, explain
 from workers.backends.openai_prices import Tokens
@@ -25,32 +21,12 @@ from workers.backends.openai_requests import Request, request_of
 from workers.backends.openai_settings import Settings, bounded, prices_of, settings_of
 from workers.backends.output_schema import check_of
 from workers.backends.remote import Remote
+from workers.backends.remote_cards import card_and_options
 from workers.backends.remote_faults import Trouble
 from workers.backends.remote_wire import json_of
-from workers.errors import LoadError
 
 MAX_BATCH = 16
 """How many calls go side by side, where the card says nothing."""
-_CARD = frozenset(
-    {
-        "version",
-        "max_batch",
-        "max_wait_ms",
-        "max_qps",
-        "description",
-        "input_schema",
-        "output_schema",
-        "cacheable",
-        "licence",
-        "source",
-        "quality",
-        "cost_per_call",
-        "cost_per_token",
-        "max_cost",
-        "calibrated",
-        "calibration",
-    }
-)
 
 
 class OpenAIBackend:
@@ -68,8 +44,7 @@ class OpenAIBackend:
     """How many batches may be under way at the same time: a slow service holds a thread, not a core."""
 
     def __init__(self, capability: str | Card, **options: Any) -> None:
-        card = capability if isinstance(capability, Card) else _card(capability, options)
-        given = options if isinstance(capability, Card) else _without(options, _CARD)
+        card, given = card_and_options(capability, options, "openai", MAX_BATCH)
         self._settings: Settings = settings_of(card, given)
         self.card = bounded(card, self._settings)
         wants_json = self._settings.mode == "chat" and self._settings.json != "off"
@@ -138,23 +113,3 @@ def build(card: Card, options: Mapping[str, Any]) -> OpenAIBackend:
         LoadError: options that make no sense.
     """
     return OpenAIBackend(card, **options)
-
-
-def _card(named: str, options: Mapping[str, Any]) -> Card:
-    side, _, name = named.partition("/")
-    try:
-        if side not in ("local", "cloud"):
-            raise LoadError(f"capability {named!r}: give SIDE/NAME, such as cloud/nlp/summarize")
-        capability_topic("local" if side == "local" else "cloud", name)
-        fields = {key: value for key, value in options.items() if key in _CARD}
-        usual = {"version": "1", "max_batch": MAX_BATCH, "model": options.get("model", "")}
-        card = {"capability": name, "side": side, "model_type": "openai", **usual, **fields}
-        return msgspec.convert(card, Card)
-    except UnknownTopic as error:
-        raise LoadError(f"capability {named!r}: {error}") from error
-    except msgspec.ValidationError as error:
-        raise LoadError(f"capability {named!r}: its card is none: {error}") from error
-
-
-def _without(options: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
-    return {key: value for key, value in options.items() if key not in names}

@@ -67,7 +67,7 @@ def rest() -> Iterator[FaultyServer]:
 
 
 async def test_rows_share_calls_up_to_max_batch_over_grpc(server: GrpcServer) -> None:
-    backend = await loaded(server.url, max_batch=4)
+    backend = await loaded(server.url, rows_per_call=4)
     try:
         assert doubled(await asked(backend, rows(*range(10)))) == [2.0 * n for n in range(10)]
     finally:
@@ -80,7 +80,7 @@ async def test_rows_share_calls_up_to_max_batch_over_grpc(server: GrpcServer) ->
 
 
 async def test_rows_share_calls_over_rest(rest: FaultyServer) -> None:
-    backend = await loaded(rest.url, max_batch=4)
+    backend = await loaded(rest.url, rows_per_call=4)
     try:
         assert doubled(await asked(backend, rows(*range(10)))) == [2.0 * n for n in range(10)]
     finally:
@@ -324,7 +324,7 @@ async def test_a_server_that_gets_ready_late_is_waited_for(server: GrpcServer) -
 
 
 async def test_classes_have_names_and_a_confidence(rest: FaultyServer) -> None:
-    backend = await loaded(rest.url, labels=["no", "yes"], softmax=True, source="y")
+    backend = await loaded(rest.url, labels=["no", "yes"], softmax=True, output="y")
     try:
         (answer,) = await asked(backend, [Row({"v": [0.0, 1.0]}, {})])
     finally:
@@ -350,7 +350,6 @@ async def test_outputs_can_be_renamed_and_one_be_the_confidence(rest: FaultyServ
     ("options", "told"),
     [
         ({"model": "m"}, "url and model"),
-        ({"url": "http://h"}, "url and model"),
         ({"url": "ftp://h", "model": "m"}, "http or https"),
         ({"url": "grpc://host", "model": "m"}, "grpc://HOST:PORT"),
         ({"url": "grpc://host:1/path", "model": "m"}, "grpc://HOST:PORT"),
@@ -358,7 +357,7 @@ async def test_outputs_can_be_renamed_and_one_be_the_confidence(rest: FaultyServ
         ({"url": "http://h?key=secret", "model": "m"}, "query"),
         ({"url": "http://h", "model": "m", "modle": 1}, "modle"),
         ({"url": "http://h", "model": "m", "labels": ["a"], "outputs": ["y"]}, "does not go with"),
-        ({"url": "http://h", "model": "m", "max_batch": 0}, "max_batch"),
+        ({"url": "http://h", "model": "m", "rows_per_call": 0}, "rows_per_call"),
         ({"url": "http://h", "model": "m", "binary": "yes"}, "binary"),
         ({"url": "http://h", "model": "m", "key_env": "A", "key_file": "B"}, "not both"),
     ],

@@ -68,7 +68,7 @@ class Loaded(OpenInferenceBackend):
     """Once it is loaded the server forgets what was asked for that: the contract counts inferences."""
 
     def __init__(self, server: FaultyServer) -> None:
-        super().__init__(CARD, server.url, "double", max_batch=1, ready_s=0.0)
+        super().__init__(CARD, url=server.url, model="double", rows_per_call=1, ready_s=0.0)
         self._server = server
 
     async def load(self) -> None:
