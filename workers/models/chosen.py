@@ -23,7 +23,9 @@ log = logging.getLogger(__name__)
 
 
 class Ready(NamedTuple):
-    """A backend that is loaded and checked, of `version`; `refused` says why it is not the active one."""
+    """A backend that is loaded and checked, of `version`; `refused` says why the active one could not be
+    pulled, or is not served.
+    """
 
     version: str
     backend: Backend
@@ -41,17 +43,23 @@ class Source:
     def offered(self) -> list[Pending]:
         """What the repository's active versions offer; what was pulled before where it does not answer.
 
-        A model that cannot be read is told in the log and left out.
+        So it is where it holds nothing at all, as a folder does that is not mounted. A model that cannot be
+        read is told in the log and left out.
         """
+        names: list[str] = []
+        away = False
         try:
-            names: Iterable[str] = self.repository.names()
+            names = self.repository.names()
+            told = f"{self.repository.store.url} holds no models"
         except RepositoryError as error:
-            log.warning("%s; what was pulled before is served", error)
-            names = self.cache.names()
+            told = str(error)
+        if not names:
+            names, away = self.cache.names(), True
+            log.warning("%s%s", told, "; what was pulled before is served" if names else "")
         found = []
         for name in names:
             try:
-                pending = self._offered(name)
+                pending = self._offered(name) if not away else self._pulled(name, None)
             except WorkerError as error:
                 log.error("model %s is not served: %s", name, error)
                 continue
@@ -131,11 +139,15 @@ class Source:
                 return None
             return self._of_repository(name, active)
         except WorkerError as error:
-            folder = next((place for _, place in self._cached(name)), None)
-            if folder is None:
+            found = self._pulled(name, active)
+            if found is None:
                 raise
             log.warning("%s; what was pulled before is served", error)
-            return _pending(read_card(folder), str(folder / CARD), name, active)
+            return found
+
+    def _pulled(self, name: str, active: Active | None) -> Pending | None:
+        folder = next((place for _, place in self._cached(name)), None)
+        return None if folder is None else _pending(read_card(folder), str(folder / CARD), name, active)
 
     def _of_repository(self, name: str, active: Active) -> Pending:
         refused: WorkerError | None = None
