@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from schemas.cards import Card
-from schemas.messages import Failure
-from schemas.rules import Rules
-from workers.backends import Answer
-from workers.backends.function import FunctionBackend
 from workers.errors import BadInput
-from workers.library.fetch import Allowed, Fetcher, Unreachable
+from workers.library.fetch import Fetcher
 from workers.library.pixels import Form, converted
+from workers.library.source import SourceBackend
+
+W = TypeVar("W", bound=msgspec.Struct)
 
 NAME = "image/preprocess"
 MOST_SIDE = 4096
@@ -42,19 +38,16 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     std: float | Annotated[tuple[float, ...], Meta(min_length=1, max_length=3)] = 1.0
 
 
-class ImageBackend(FunctionBackend):
+class ImageBackend(SourceBackend):
     """Decodes, turns upright, resizes and converts; fetches `image_url` from the hosts of the rules.
 
     With `wanted` the capability `name` does that alone, whatever the request's params say.
     """
 
-    threads = 2
-
     def __init__(
         self, name: str = NAME, wanted: Wanted | None = None, *, fetcher: Fetcher | None = None
     ) -> None:
-        self._fetcher = fetcher or Fetcher()
-        self._form = None if wanted is None else _form(wanted)
+        form = None if wanted is None else _form(wanted)
         card = Card(
             capability=name,
             side="local",
@@ -62,64 +55,25 @@ class ImageBackend(FunctionBackend):
             model="image-preprocess",
             max_batch=8,
             description="An image as a tensor or a smaller image.",
+            licence="Apache-2.0 (this project); Pillow: MIT-CMU",
+            source="no model: Pillow decodes and resizes",
+            quality="exact: no model is involved",
         )
-        super().__init__(card, self._answer_to)
-
-    def prepare(self, rules: Rules) -> Callable[[], None]:
-        """What makes it follow `rules`."""
-        allowed = Allowed(rules.hosts)
-
-        def adopt() -> None:
-            self._fetcher.allowed = allowed
-
-        return adopt
-
-    def _answer_to(self, inputs: dict[str, Any], params: dict[str, Any]) -> Any:
-        form = self._form or _form(_wanted(params))
-        try:
-            raw = self._raw(inputs)
-        except Unreachable as error:
-            return Answer(
-                error=Failure(
-                    code="backend_error", message=f"{self.card.capability}: inputs.image_url: {error}"
-                )
-            )
-        return converted(raw, form)
-
-    def _raw(self, inputs: dict[str, Any]) -> bytes:
-        given, url = inputs.get("image"), inputs.get("image_url")
-        if (given is None) == (url is None):
-            raise BadInput("give inputs.image (bytes, base64 or a data URL) or inputs.image_url: one of them")
-        if given is not None:
-            return _bytes(given)
-        if not isinstance(url, str):
-            raise BadInput("inputs.image_url is no text")
-        if url.startswith("data:"):
-            return _bytes(url)
-        try:
-            return self._fetcher.get(url)
-        except BadInput as error:
-            raise BadInput(f"inputs.image_url: {error}") from error
+        super().__init__(
+            card,
+            lambda raw, _, params: converted(raw, form or _form(params_of(params, Wanted))),
+            fetcher=fetcher,
+        )
 
 
-def _bytes(given: Any) -> bytes:
-    if isinstance(given, bytes | bytearray | memoryview):
-        return bytes(given)
-    if not isinstance(given, str):
-        raise BadInput("inputs.image is neither bytes nor text")
-    if given.startswith("data:"):
-        about, comma, given = given.partition(",")
-        if not comma or not about.endswith(";base64"):
-            raise BadInput("inputs.image is a data URL without base64")
+def params_of(params: dict[str, Any], wanted: type[W]) -> W:
+    """The params as `wanted` has them; others are another step's.
+
+    Raises:
+        BadInput: one of another type or size; the message names it and never quotes it.
+    """
     try:
-        return base64.b64decode("".join(given.split()), validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise BadInput("inputs.image is no base64") from error
-
-
-def _wanted(params: dict[str, Any]) -> Wanted:
-    try:
-        return msgspec.convert(params, Wanted)
+        return msgspec.convert(params, wanted)
     except msgspec.ValidationError as error:
         text = str(error)
         # msgspec quotes an enum's wrong value, and an unknown field's name.

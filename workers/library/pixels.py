@@ -61,6 +61,15 @@ def converted(raw: bytes, form: Form) -> dict[str, Any]:
     return {"pixels": np.ascontiguousarray(values, "<f4").tobytes(), "shape": list(values.shape), **about}
 
 
+def picture(raw: bytes) -> Image.Image:
+    """The image as RGB, upright, on white where it is transparent.
+
+    Raises:
+        BadInput: as `converted`.
+    """
+    return _flat(_opened(raw), gray=False)
+
+
 def _opened(raw: bytes) -> Image.Image:
     try:
         with warnings.catch_warnings():

@@ -9,12 +9,38 @@ from workers.backends import Backend
 
 log = logging.getLogger(__name__)
 
+IMAGES = "image/preprocess, vision/classify, vision/detect, vision/caption"
+
 
 def offers() -> list[Backend]:
     """What this group has to offer here; what needs a package not installed is left out and logged."""
-    if find_spec("PIL") is None:
-        log.warning("local/image/preprocess is not offered: it needs Pillow; install edgeway[images]")
-        return []
-    from workers.library.image import ImageBackend
+    found: list[Backend] = []
+    if _there("PIL", IMAGES, "Pillow", "images"):
+        found += _images()
+        if _there("rapidocr", "image/ocr", "rapidocr", "ocr"):
+            from workers.library.vision.ocr import OcrBackend
 
-    return [ImageBackend()]
+            found.append(OcrBackend())
+    if _there("magika", "file/type", "magika", "files"):
+        from workers.library.vision.filetype import FileTypeBackend
+
+        found.append(FileTypeBackend())
+    return found
+
+
+def _images() -> list[Backend]:
+    from workers.library.image import ImageBackend
+    from workers.library.vision.caption import NAMES, CaptionBackend, Captioner
+    from workers.library.vision.classify import ClassifyBackend
+    from workers.library.vision.detect import DetectBackend
+
+    captioner = Captioner()
+    captions = [CaptionBackend(name, captioner) for name in NAMES]
+    return [ImageBackend(), ClassifyBackend(), DetectBackend(), *captions]
+
+
+def _there(module: str, names: str, package: str, extra: str) -> bool:
+    if find_spec(module) is not None:
+        return True
+    log.warning("local/%s not offered: it needs %s; install edgeway[%s]", names, package, extra)
+    return False
