@@ -35,9 +35,8 @@ def run_show(args: argparse.Namespace) -> int:
     from workers.models.cards import calibrator_of, card_path, read_card, statement_of
 
     for place in args.cards:
-        of_repository = not Path(place).exists() and read_settings(args).models is not None
         try:
-            card, more = _stored(args, place) if of_repository else (read_card(place), {})
+            card, more = _stored(args, place) if _is_stored(args, place) else (read_card(place), {})
             maps, stated = calibrator_of(card), statement_of(card)
         except LoadError as error:
             raise UsageError(str(error)) from error
@@ -64,6 +63,16 @@ def run_export(args: argparse.Namespace) -> int:
         version = version_of(source, name, version)
         out_json(_plain(card_of(source.repository.card(name, version), f"{name} {version}")))
     return Exit.OK
+
+
+def _is_stored(args: argparse.Namespace, text: str) -> bool:
+    """Whether `text` names a model of the repository rather than a file or folder."""
+    if read_settings(args).models is None or "/" in text:
+        return False
+    if "@" in text or not Path(text).exists():
+        return True
+    with told():
+        return text in opened(args).repository.names()
 
 
 def _stored(args: argparse.Namespace, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
