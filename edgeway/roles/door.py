@@ -86,7 +86,13 @@ class Door:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
+        """Returns once it listens."""
         self._task = asyncio.create_task(self._server.serve(sockets=[self._listener]))
+        while not self._server.started:  # noqa: ASYNC110 - uvicorn sets a flag and no event
+            if self._task.done():
+                self._task.result()
+                return
+            await asyncio.sleep(0.001)
 
     async def stop(self) -> None:
         self._server.should_exit = True

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_S = 10.0
 """A connection may take so long over the head of a request, or over reading an answer, before it is cut."""
+LINGER_S = 2.0
+"""So long a body is read and dropped after its call was refused."""
 KEEP_ALIVE_S = 15
 MOST_HEAD_BYTES = 32 * 1024
 CONNECTIONS = 4096
@@ -39,7 +42,9 @@ class Guarded(H11Protocol):
             self._let_go()
 
     def on_response_complete(self) -> None:
-        self._watch(KEEP_ALIVE_S + HEAD_S)
+        # Closed at once, the connection would be reset, and with it the answer that the client has not read.
+        unread = self.conn.their_state is h11.SEND_BODY
+        self._watch(LINGER_S if unread else KEEP_ALIVE_S + HEAD_S)
         super().on_response_complete()
 
     def _watch(self, seconds: float) -> None:
