@@ -44,6 +44,9 @@ def run_show(args: argparse.Namespace) -> int:
             "card": more.pop("place", None) or str(card_path(place)),
             "model": f"{card.get('name')} {card.get('version')}",
             "capability": f"{card.get('side')}/{card.get('capability')}",
+            "licence": card.get("licence") or card.get("license"),
+            "source": card.get("source"),
+            "quality": card.get("quality"),
             "calibration": None if stated is None else _plain(stated),
             "maps": [one.method for one in maps.maps],
             "previous": bool((card.get("calibration") or {}).get("previous")),
@@ -90,9 +93,6 @@ def _stored(args: argparse.Namespace, text: str) -> tuple[dict[str, Any], dict[s
         "active": active is not None and active.version == version,
         "added_ms": manifest.created_ms,
         "model_type": card.get("model_type"),
-        "licence": card.get("licence") or card.get("license"),
-        "source": card.get("source"),
-        "quality": card.get("quality"),
         "files": files,
     }
 
