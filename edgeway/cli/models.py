@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from edgeway.cli import models_add, models_confidence, models_repository, models_show
+from edgeway.cli import models_add, models_confidence, models_quantize, models_repository, models_show
 from edgeway.cli.arguments import Subparsers
 
-_VERBS = (models_add, models_repository, models_show, models_confidence)
+_VERBS = (models_add, models_repository, models_show, models_quantize, models_confidence)
 
 
 def add(subparsers: Subparsers[argparse.ArgumentParser]) -> None:

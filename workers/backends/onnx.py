@@ -14,7 +14,7 @@ import numpy as np
 from schemas.cards import Card
 from workers.backends import Answer, Row, kin_of, providers
 from workers.backends.gpu import meter
-from workers.backends.tensors import ClassPost, Feed, Post, Pre, TensorPost, TensorPre
+from workers.backends.tensors import ClassPost, Feed, Feeds, Post, Pre, TensorPost, TensorPre
 from workers.errors import BadInput, BadRows, LoadError, failure_of
 
 log = logging.getLogger(__name__)
@@ -86,11 +86,20 @@ class OnnxBackend:
     def kin(self, row: Row) -> Hashable:
         return self._ready_made.kin(row) if self._ready_made else kin_of(row)
 
-    def infer(self, rows: Sequence[Row]) -> list[Answer]:
+    def feeds(self, rows: Sequence[Row]) -> Feeds:
+        """The model's inputs for `rows`, which are of one kin.
+
+        Raises:
+            BadRows: some are refused.
+            LoadError: it is not loaded.
+        """
         if self._pre is None or self._session is None:
             raise LoadError(f"{self.card.capability} is not loaded; await load() first")
+        return self._pre(rows)
+
+    def infer(self, rows: Sequence[Row]) -> list[Answer]:
         try:
-            feeds = self._pre(rows)
+            feeds = self.feeds(rows)
         except BadRows as refused:
             return self._without(rows, refused)
         outputs = self._session.run(self._names, feeds)
