@@ -14,6 +14,9 @@ from workers.backends import Backend
 from workers.backends.function import backends_of
 from workers.errors import AppError, UnknownCapability
 
+LIBRARY = "workers.library"
+"""The app of the ready-made capabilities."""
+
 
 def load_app(app: str) -> list[Backend]:
     """The backends of `app`, a module (`my_app.models`) or a file (`models.py`), in the order of their
@@ -70,7 +73,8 @@ def backends_for(
 ) -> list[Backend]:
     """The backends that a worker of `side` serves (None: of both), those of `names` alone where given.
 
-    A name is `nlp/intent`, or `local/nlp/intent`. `fill` adds what no app offers.
+    A name is `nlp/intent`, or `local/nlp/intent`. `fill` adds what no app offers. What an app offers itself
+    goes before the library's of the same name.
 
     Raises:
         AppError: an app that cannot be loaded, or two that offer the same.
@@ -78,7 +82,7 @@ def backends_for(
         the known.
     """
     apps = tuple(apps)
-    every = [backend for app in apps for backend in load_app(app)]
+    every = _offers(apps)
     every += fill(frozenset((backend.card.side, backend.card.capability) for backend in every))
     _check_unique(", ".join(apps), every)
     here = [backend for backend in every if side in (None, backend.card.side)]
@@ -93,6 +97,14 @@ def backends_for(
         where = f" on side {side}" if side else ""
         raise UnknownCapability(f"unknown capability {', '.join(missing)}{where}; known are {known}")
     return chosen
+
+
+def _offers(apps: Sequence[str]) -> list[Backend]:
+    """What `apps` offer; of the library what none of the others does, so that a team's own goes before it."""
+    own = [backend for app in apps if app != LIBRARY for backend in load_app(app)]
+    taken = {(backend.card.side, backend.card.capability) for backend in own}
+    ready = load_app(LIBRARY) if LIBRARY in apps else []
+    return [backend for backend in ready if (backend.card.side, backend.card.capability) not in taken] + own
 
 
 def _is_named(backend: Backend, names: Sequence[str]) -> bool:

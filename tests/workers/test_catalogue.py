@@ -116,3 +116,16 @@ def test_one_name_of_an_app_can_be_served_alone(app: str, monkeypatch: pytest.Mo
     for wrong in (f"{app}:", ":count", "some app:a b"):
         with pytest.raises(AppError, match=r"give MODULE, FILE\.py, MODULE:NAME"):
             load_app(wrong)
+
+
+def test_an_app_of_your_own_goes_before_the_library(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from workers.backends.function import capability\n"
+        "@capability('local/text/clean', version='mine')\ndef clean(text: str): ...\n",
+        encoding="utf-8",
+    )
+    for apps in (["workers.library", str(path)], [str(path), "workers.library"]):
+        cards = {backend.card.capability: backend.card for backend in backends_for("local", apps)}
+        assert cards["text/clean"].version == "mine"
+        assert "geo/gps_check" in cards
