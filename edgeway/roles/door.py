@@ -88,7 +88,7 @@ class Door:
     async def start(self) -> None:
         """Returns once it listens."""
         self._task = asyncio.create_task(self._server.serve(sockets=[self._listener]))
-        while not self._server.started:  # noqa: ASYNC110 - uvicorn sets a flag and no event
+        while not self._server.started:
             if self._task.done():
                 self._task.result()
                 return
