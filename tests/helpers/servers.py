@@ -109,7 +109,8 @@ class Server:
 
 
 class MLServer(Server):
-    """Seldon's MLServer with the models of tests/servers/runtimes.py: `dense`, `upper`, `echo`, `slow`.
+    """Seldon's MLServer with the models of tests/servers/runtimes.py: `dense`, `upper`, `slow`, `echo`,
+    `loose`.
 
     `rest` and `grpc` are its addresses.
     """
@@ -156,7 +157,8 @@ MODELS: dict[str, dict[str, Any]] = {
         "inputs": [_tensor("wait_ms", "FP32", -1, 1)],
         "outputs": [_tensor("waited_ms", "FP32", -1, 1)],
     },
-    # Tells no names and shapes, as many a model of MLServer's.
+    # These tell no names and shapes, as many a model of MLServer's.
+    "loose": {"implementation": "runtimes.Dense"},
     "echo": {"implementation": "runtimes.Echo"},
 }
 
@@ -179,10 +181,10 @@ class LlamaServer(Server):
     `use` is `chat` or `embeddings` (64 numbers a text): the server takes one kind of request alone.
     """
 
-    def __init__(self, folder: Path, use: str = "chat") -> None:
+    def __init__(self, folder: Path, use: str = "chat", model: Path = HOME / "tiny.gguf") -> None:
         port = free_port()
         self.url = f"http://127.0.0.1:{port}/v1"
-        command = [str(SCRIPTS / "serve_llama.py"), str(HOME / "tiny.gguf"), str(port), use]
+        command = [str(SCRIPTS / "serve_llama.py"), str(model), str(port), use]
         super().__init__(folder, command, f"http://127.0.0.1:{port}/health")
 
 

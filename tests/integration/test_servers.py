@@ -67,9 +67,9 @@ def test_s3_keeps_what_is_put(s3_server: S3Server) -> None:
 
 def test_a_start_that_fails_tells_the_end_of_the_log(tmp_path: Path) -> None:
     need_servers()
-    server = MLServer(tmp_path, {"broken": {"implementation": "runtimes.Nothing"}})
-    with pytest.raises(AssertionError, match=r"(?s)mlserver ended with .*runtimes.Nothing"):
-        server.start(within_s=30.0)
+    server = LlamaServer(tmp_path, model=tmp_path / "missing.gguf")
+    with pytest.raises(AssertionError, match=r"(?s)serve_llama.py ended with .*missing\.gguf"):
+        server.start()
 
 
 def test_a_server_that_never_gets_ready_is_ended(tmp_path: Path) -> None:

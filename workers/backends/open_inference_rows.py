@@ -99,10 +99,22 @@ def _listed(port: Port, value: Any) -> Array:
     kinds = set(map(type, flat)) - {int, float} - ({bool} if port.datatype == "BOOL" else set())
     if kinds:
         raise BadInput(f"inputs.{port.source} holds {_names(kinds)}; give a list of numbers or raw bytes")
-    array = np.array(flat)
-    if array.dtype.kind == "O":
-        raise BadInput(f"inputs.{port.source} holds a number that is no {port.datatype}")
-    return array.reshape(shape)
+    return _numbers(port, flat).reshape(shape)
+
+
+def _numbers(port: Port, flat: list[Any]) -> Array:
+    """Whole numbers beyond 64 bits, and of both signs above 63, have no type of their own in numpy."""
+    dtype = np.dtype(DTYPES[port.datatype])
+    beyond = BadInput(f"inputs.{port.source} holds a number that is no {port.datatype}")
+    if dtype.kind in "iu" and all(type(number) is int for number in flat):
+        bounds = np.iinfo(dtype)
+        if flat and not (bounds.min <= min(flat) and max(flat) <= bounds.max):
+            raise beyond
+        return np.array(flat, dtype)
+    try:
+        return np.array(flat, np.float64 if dtype.kind in "fiu" else None)
+    except OverflowError as error:
+        raise beyond from error
 
 
 def _cast(port: Port, given: Array) -> Array:
