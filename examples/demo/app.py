@@ -1,19 +1,24 @@
 """The demo's capabilities as an Edgeway app: `edgeway worker --rules examples/demo/rules.json --side
-local|cloud`."""
+local|cloud`. Its classifiers are its own; what reports and roads need is the library's."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from schemas.cards import Card
+from workers import library
 from workers.backends import Backend
 from workers.backends.function import FunctionBackend
 from workers.backends.onnx import OnnxBackend
 from workers.backends.tensors import ClassPost
 from workers.errors import BadInput
+from workers.library.nlp.intent import FOLDER as INTENT
 from workers.models.calibrated import Calibrated
 from workers.models.cards import read_card
 
@@ -27,11 +32,22 @@ from examples.demo import capabilities  # noqa: E402
 
 _PRICES = {"cloud/nlp/intent": 0.002, "cloud/finance/indicators": 0.01, "cloud/finance/chart": 0.005}
 _PRICE_ELSEWHERE = 0.004
+_OF_LIBRARY = (
+    "local/finance/tokenize",
+    "local/nlp/entities",
+    "cloud/finance/tokenize",
+    "cloud/nlp/entities",
+    "cloud/finance/indicators",
+    "cloud/finance/chart",
+    "local/geo/gps_check",
+    "cloud/traffic/forecast",
+    "cloud/traffic/congestion",
+)
 
 
 def _models() -> dict[str, Path]:
     """The model folders by `SIDE/CAPABILITY`."""
-    folders = [path.parent for path in sorted(HERE.glob("models/*/*/card.json"))]
+    folders = [path.parent for path in sorted(HERE.glob("models/*/*/card.json"))] + [INTENT]
     cards = [(folder, read_card(folder)) for folder in folders]
     return {f"{card['side']}/{card['capability']}": folder for folder, card in cards}
 
@@ -40,10 +56,14 @@ _FOLDERS = _models()
 _MODELS = {name: read_card(folder) for name, folder in _FOLDERS.items()}
 
 
+def _price(name: str) -> float:
+    return _PRICES.get(name, _PRICE_ELSEWHERE) if name.startswith("cloud/") else 0.0
+
+
 def _card(name: str, **more: Any) -> Card:
     side, _, capability = name.partition("/")
     model = _MODELS.get(name, {})
-    price = _PRICES.get(name, _PRICE_ELSEWHERE) if side == "cloud" else 0.0
+    price = _price(name)
     about = (capabilities.CAPABILITIES[name].__doc__ or "").strip().partition("\n")[0]
     return Card(
         capability=capability,
@@ -99,4 +119,17 @@ def _functions() -> list[Backend]:
     return backends
 
 
-BACKENDS = [_images(), *_functions()]
+def _of_library() -> list[Backend]:
+    """Capabilities of the library, in the cloud at this demo's prices."""
+    backends: list[Backend] = []
+    for offered in library.backends:
+        name = f"{offered.card.side}/{offered.card.capability}"
+        if name in _OF_LIBRARY:
+            price = _price(name)
+            backend = copy(offered)
+            backend.card = msgspec.structs.replace(offered.card, cost_per_call=price, max_cost=price)
+            backends.append(backend)
+    return backends
+
+
+BACKENDS = [_images(), *_functions(), *_of_library()]

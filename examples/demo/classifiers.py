@@ -14,6 +14,8 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from workers.library.nlp.intent import MODEL as INTENT
+
 from .features import features, specs_of
 
 MODELS = Path(__file__).parent / "models"
@@ -24,10 +26,15 @@ _MAX_TEXT = 10_000
 _PIXELS = 784
 
 
+def folder_of(name: str) -> Path:
+    """Of all versions of a model: the local intent model is the library's, so that it is stored once."""
+    return INTENT if name == "intent-local" else MODELS / name
+
+
 @lru_cache(maxsize=8)
 def load(name: str, version: str = "1") -> tuple[ort.InferenceSession, dict[str, Any]]:
     """Session (CPU, one thread) and card of a model folder; loaded once a process."""
-    folder = MODELS / name / version
+    folder = folder_of(name) / version
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     session = ort.InferenceSession(str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"])

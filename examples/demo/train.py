@@ -25,7 +25,7 @@ from workers.models.calibration import figures
 from workers.models.cards import calibrator_of, read_card, register, write_card
 
 from . import graph
-from .classifiers import MODELS
+from .classifiers import folder_of
 from .features import SPECS, FeatureSpec, features
 from .single import single_time_ms
 from .training import Ints, Net, Recipe, average, fit, idf_of, rows_of, softmax, temperature, weigh
@@ -148,7 +148,7 @@ def card(build: Build, labels: list[str], model: bytes, cooled: float) -> dict[s
         },
         "sha256": hashlib.sha256(model).hexdigest(),
         "size_bytes": len(model),
-        "use": "x = features(texts, specs_of(card)) of examples/demo/features.py;"
+        "use": "x = features(texts, specs_of(card)) of workers/library/nlp/hashed.py;"
         " session.run(['probabilities'], {'features': x}); confidence is the largest probability, mapped by"
         " calibration.maps.",
         "features": {"blocks": [spec.to_card() for spec in build.specs], "hash": "zlib.crc32"},
@@ -162,7 +162,7 @@ def card(build: Build, labels: list[str], model: bytes, cooled: float) -> dict[s
 def measure(build: Build, session: ort.InferenceSession, path: Path) -> dict[str, Any]:
     """Accuracy, calibration and coverage of the finished model and card on one data file."""
     texts, wanted = read(path)
-    written = read_card(MODELS / build.name / "1")
+    written = read_card(folder_of(build.name) / "1")
     # In parts: the features of the whole file would take 400 MB.
     parts = [texts[k : k + 256] for k in range(0, len(texts), 256)]
     rows = np.vstack([session.run(None, {"features": features(part, build.specs)})[0] for part in parts])
@@ -187,7 +187,7 @@ def make(build: Build, done: dict[Job, Done], wanted: Ints, labels: list[str]) -
     finals = [[done[Job(spec, seed, None)] for seed in build.seeds] for spec in build.specs]
     blocks = [graph.Block(some[0].idf, average([one.net for one in some])) for some in finals]
     model = graph.build(build.name, blocks, cooled, len(labels)).SerializeToString(deterministic=True)
-    folder = MODELS / build.name / "1"
+    folder = folder_of(build.name) / "1"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.onnx").write_bytes(model)
     write_card(folder, card(build, labels, model, cooled))

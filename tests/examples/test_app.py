@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from examples.demo.classifiers import folder_of
 from workers.catalogue import load_app
 
 DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo"
@@ -21,7 +22,7 @@ def test_a_capability_is_named_by_the_card_of_its_model(file):
 def test_the_intent_models_state_their_calibration(side):
     cards = {f"{b.card.side}/{b.card.capability}": b.card for b in load_app(str(DEMO / "app.py"))}
     card = cards[f"{side}/nlp/intent"]
-    told = json.loads((DEMO / "models" / card.model / card.version / "card.json").read_text(encoding="utf-8"))
+    told = json.loads((folder_of(card.model) / card.version / "card.json").read_text(encoding="utf-8"))
     assert card.calibrated
     assert card.calibration is not None
     assert card.calibration.ece == told["calibration"]["ece"] <= 0.02

@@ -9,6 +9,7 @@ import pytest
 
 from examples.demo import build_data, samples
 from examples.demo.capabilities import intent_cloud_batch, intent_local_batch
+from examples.demo.classifiers import folder_of
 from schemas.rules import parse_rules
 from streams.router.predictor import MAX_BYTES, load_predictor
 from workers.models.calibration import figures
@@ -19,7 +20,7 @@ BATCHES = {"intent-local": intent_local_batch, "intent-cloud": intent_cloud_batc
 
 
 def card_of(name):
-    return json.loads((DEMO / "models" / name / "1" / "card.json").read_text(encoding="utf-8"))
+    return json.loads((folder_of(name) / "1" / "card.json").read_text(encoding="utf-8"))
 
 
 def questions(name):
@@ -41,7 +42,7 @@ def answers(model, name="banking77_test_500.csv"):
 
 @pytest.mark.parametrize("name", ["intent-local", "intent-cloud", "crayfish"])
 def test_card_names_the_file_beside_it(name):
-    model = (DEMO / "models" / name / "1" / "model.onnx").read_bytes()
+    model = (folder_of(name) / "1" / "model.onnx").read_bytes()
     card = card_of(name)
     assert card["sha256"] == hashlib.sha256(model).hexdigest()
     assert card["size_bytes"] == len(model) < 8_000_000

@@ -1,0 +1,1 @@
+"""Trains the models of the library: `python -m training.NAME` from the repository root."""

@@ -1,0 +1,98 @@
+"""A linear-chain CRF: weights of hashed features, and the best row of tags by Viterbi.
+
+The weights are trained by `training.entities` (python-crfsuite); to tag, numpy is enough.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+
+class Tagger(NamedTuple):
+    """`rows` maps a feature's hash to its row of `weights` [features + 1, tags], whose last is all zero;
+    `moves` [tags, tags] weighs a tag after another.
+    """
+
+    tags: tuple[str, ...]
+    rows: dict[int, int]
+    weights: Floats
+    moves: Floats
+
+    def tag(self, features: Sequence[Sequence[str]]) -> tuple[list[str], Floats]:
+        """The best tags, and how probable each of them is by its unit's scores alone [units]."""
+        if not features:
+            return [], np.zeros(0, np.float32)
+        scores = self.scores(features)
+        best = _viterbi(scores, self.moves)
+        return [self.tags[k] for k in best], _shares(scores, self.moves)[np.arange(len(best)), best]
+
+    def scores(self, features: Sequence[Sequence[str]]) -> Floats:
+        last, rows = len(self.weights) - 1, self.rows
+        places = [
+            rows.get(zlib.crc32(name.encode("utf-8", "replace")), last) for row in features for name in row
+        ]
+        ends = np.cumsum([0, *(len(row) for row in features[:-1])])
+        summed: Floats = np.add.reduceat(self.weights[places], ends, axis=0)
+        return summed
+
+
+def read_tagger(path: Path) -> Tagger:
+    """From the file that `write_tagger` wrote."""
+    with np.load(path) as data:
+        weights = data["weights"].astype(np.float32) * data["step"]
+        weights = np.vstack([weights, np.zeros((1, weights.shape[1]), np.float32)])
+        tags = tuple(str(tag) for tag in data["tags"])
+        rows = {int(key): row for row, key in enumerate(data["keys"])}
+        return Tagger(tags, rows, weights, data["moves"].astype(np.float32))
+
+
+def write_tagger(path: Path, tags: Sequence[str], weights: dict[int, Floats], moves: Floats) -> None:
+    """Weights in steps of 1/16, one byte each."""
+    keys = np.array(sorted(weights), np.uint32)
+    step = np.float32(1 / 16)
+    table = np.stack([weights[int(key)] for key in keys])
+    bytes_: Any = np.clip(np.round(table / step), -127, 127).astype(np.int8)
+    kept = bytes_.any(axis=1)
+    np.savez_compressed(
+        path, tags=np.array(tags), keys=keys[kept], weights=bytes_[kept], step=step, moves=moves
+    )
+
+
+def _viterbi(scores: Floats, moves: Floats) -> list[int]:
+    best, back = scores[0], []
+    for row in scores[1:]:
+        paths = best[:, None] + moves
+        back.append(paths.argmax(axis=0))
+        best = paths.max(axis=0) + row
+    tags = [int(best.argmax())]
+    for step in reversed(back):
+        tags.append(int(step[tags[-1]]))
+    return tags[::-1]
+
+
+def _shares(scores: Floats, moves: Floats) -> Floats:
+    """Marginal probabilities [units, tags] by the forward-backward algorithm."""
+    ahead = np.empty_like(scores)
+    behind = np.zeros_like(scores)
+    ahead[0] = scores[0]
+    for at in range(1, len(scores)):
+        ahead[at] = scores[at] + _logsum(ahead[at - 1][:, None] + moves, 0)
+    for at in range(len(scores) - 2, -1, -1):
+        behind[at] = _logsum(moves + (scores[at + 1] + behind[at + 1])[None, :], 1)
+    both = ahead + behind
+    shares: Floats = np.exp(both - _logsum(both, 1)[:, None])
+    return shares
+
+
+def _logsum(values: Floats, axis: int) -> Floats:
+    top = values.max(axis=axis, keepdims=True)
+    summed: Floats = (top + np.log(np.exp(values - top).sum(axis=axis, keepdims=True))).squeeze(axis)
+    return summed
