@@ -21,9 +21,9 @@ class Breaker:
     """Closed, open or half open; time is an argument, in ms.
 
     It opens when at least MIN_CALLS calls were served and their p90 is above `slow_ms` or their error ratio
-    above FAILING_RATIO, and where every worker hangs: then it stays open until one does not. After OPEN_MS it is half open: TRIALS calls a worker may pass. It closes once calls
-    were served since then and the figures are good; it opens again once all trials were served and they are
-    bad.
+    above FAILING_RATIO, and where every worker hangs: then it stays open until one does not. After OPEN_MS it
+    is half open: TRIALS calls a worker may pass. It closes once calls were served since then and the figures
+    are good; it opens again once all trials were served and they are bad.
 
     Trials are counted twice, because not every plan that may call the target does so, and the aggregator
     calls without asking: what the router lets through uses one up, and each beat sets how many are left by

@@ -22,6 +22,8 @@ SHORT = (
     "privacy",
     "redis",
     "slow-cloud",
+    "full-batches",
+    "hanging",
 )
 
 

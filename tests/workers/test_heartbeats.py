@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import itertools
 import threading
+import time
+from typing import Any
+
+import pytest
 
 from schemas import codec
 from schemas.cards import Card, Heartbeat, Live, Offer
@@ -77,3 +83,50 @@ async def test_a_broker_that_fails_or_hangs_does_not_stop_them() -> None:
     await asyncio.wait_for(beats.stop(), 2)
     assert beats.failed >= 3
     assert decoded(tried)[-1].leaving
+
+
+@pytest.mark.parametrize("library", [ctypes.CDLL(None), ctypes.PyDLL(None)], ids=["free", "holding the GIL"])
+async def test_they_are_on_time_while_a_model_sleeps_in_c(library: ctypes.CDLL) -> None:
+    """A call that holds the interpreter's lock delays what comes during it, and no more than that. `PyDLL`
+    calls without letting the lock go."""
+    interval_s, call_s = 0.2, 0.15
+    times: list[float] = []
+
+    def burst(inputs: Any, params: Any) -> int:
+        return int(library.usleep(int(call_s * 1e6)))
+
+    lane = FakeLane()
+    worker = Worker([FunctionBackend(CARD, burst)], name="w1", clock=FakeClock())
+    await worker.start()
+    beats = Heartbeats(
+        "w1", worker.offers, lambda _: times.append(time.monotonic()), FakeClock(), interval_s=interval_s
+    )
+    beats.start()
+    work = [record(subtask(number), number) for number in range(12)]
+    await worker.handle(Batch(lane, work))  # type: ignore[arg-type]
+    async with asyncio.timeout(20):
+        while len(lane.settled) < 12:
+            await asyncio.sleep(0.01)
+    await beats.stop()
+    await worker.stop(5)
+    gaps = [later - sooner for sooner, later in itertools.pairwise(times[:-1])]
+    assert len(gaps) >= 7
+    assert max(gaps) < interval_s + call_s + 0.25
+    assert sum(gaps) / len(gaps) < interval_s + 0.06, "late beats do not add up"
+
+
+async def test_the_first_one_comes_after_the_load_and_shows_it() -> None:
+    sent: list[Outgoing] = []
+
+    class Slow(FunctionBackend):
+        async def load(self) -> None:
+            await asyncio.sleep(0.1)
+
+    worker = Worker([Slow(CARD, lambda inputs, params: 1)], name="w1", clock=FakeClock())
+    await worker.start()
+    beats = Heartbeats("w1", worker.offers, sent.append, FakeClock(), interval_s=0.05)
+    beats.start()
+    await asyncio.sleep(0.12)
+    await beats.stop()
+    await worker.stop(1)
+    assert min(beat.offers[0].live.load_ms for beat in decoded(sent)) >= 90.0

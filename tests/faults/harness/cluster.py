@@ -52,9 +52,15 @@ class Cluster:
         return self._start("aggregator", f"aggregator-{number}", static, ())
 
     def worker(
-        self, side: str, number: int, capabilities: Sequence[str] = CAPABILITIES, *, static: bool = True
+        self,
+        side: str,
+        number: int,
+        capabilities: Sequence[str] = CAPABILITIES,
+        *,
+        static: bool = True,
+        more: Sequence[str] = (),
     ) -> str:
-        flags = ("--side", side, "--capabilities", ",".join(f"{side}/{name}" for name in capabilities))
+        flags = ("--side", side, "--capabilities", ",".join(f"{side}/{name}" for name in capabilities), *more)
         return self._start("worker", f"{side}-{number}", static, flags)
 
     async def ready(self, names: Sequence[str]) -> None:

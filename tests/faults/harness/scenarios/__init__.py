@@ -19,6 +19,7 @@ from tests.faults.harness.scenarios import (
     redis,
     silence,
     slow_cloud,
+    workers,
 )
 
 Scenario = Callable[[Path, Size], Awaitable[Report]]
@@ -58,6 +59,17 @@ SCENARIOS: dict[str, Entry] = {
     "redis": Entry(redis.redis, Size(700, 20.0, seconds=5.0), Size(3_600, 40.0, seconds=12.0)),
     "slow-cloud": Entry(
         slow_cloud.slow_cloud, Size(1_050, 30.0, seconds=8.0), Size(5_000, 40.0, seconds=30.0)
+    ),
+    "full-batches": Entry(workers.full_batches, Size(280, 40.0), Size(10_200, 60.0, deadline_ms=60_000)),
+    "hanging": Entry(
+        workers.hanging,
+        Size(90, 15.0, deadline_ms=30_000),
+        Size(1_200, 20.0, deadline_ms=90_000, seconds=9.0),
+    ),
+    "stopping": Entry(
+        workers.stopping,
+        Size(150, 15.0, deadline_ms=30_000),
+        Size(600, 20.0, deadline_ms=30_000),
     ),
     "plain-json": Entry(records.plain_json, Size(1, 1.0), Size(1, 1.0)),
 }
