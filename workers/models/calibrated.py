@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 
 from schemas.cards import Card
-from workers.backends import Answer, Backend, Computes, OneByOne, RemoteBackend, Row
+from schemas.rules import Rules
+from workers.backends import Answer, Backend, Call, Computes, OneByOne, RemoteBackend, Row, RulesFollower
 from workers.errors import LoadError
 from workers.models.cards import calibrator_of, card_path, read_card, statement_of
 from workers.models.maps import Calibrator
@@ -29,15 +30,15 @@ class Calibrated:
     the last good calibration stays.
 
     Raises:
-        LoadError: no such card, or a backend that asks elsewhere.
+        LoadError: no such card, or a backend that asks elsewhere: that is for CalibratedRemote.
     """
 
     def __init__(
         self, backend: Backend, place: str | Path, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        if isinstance(backend, RemoteBackend):
-            # Wrapped it would lose the subtasks that it is told, and with them its idempotency.
-            raise LoadError(f"{backend.card.capability} asks elsewhere: calibrate the model there")
+        if isinstance(backend, RemoteBackend) and not isinstance(self, CalibratedRemote):
+            # Wrapped so it would lose the subtasks that it is told, and with them its idempotency.
+            raise LoadError(f"{backend.card.capability} asks elsewhere: wrap it in CalibratedRemote")
         self._backend = backend
         self._path = card_path(place)
         self._clock = clock
@@ -114,6 +115,25 @@ class Calibrated:
         except OSError:
             return None
         return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+class CalibratedRemote(Calibrated):
+    """As `Calibrated`, of a backend that asks elsewhere, such as a chat model with log-probabilities."""
+
+    def __init__(
+        self, backend: RemoteBackend, place: str | Path, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(backend, place, clock=clock)
+        self._remote = backend
+
+    def infer_calls(self, rows: Sequence[Row], calls: Sequence[Call]) -> list[Answer]:
+        self._look()
+        calibrator = self._calibrator
+        return [_mapped(answer, calibrator) for answer in self._remote.infer_calls(rows, calls)]
+
+    def prepare(self, rules: Rules) -> Callable[[], None]:
+        """As the backend itself; nothing where it does not read the rules."""
+        return self._remote.prepare(rules) if isinstance(self._remote, RulesFollower) else lambda: None
 
 
 def _mapped(answer: Answer, calibrator: Calibrator) -> Answer:

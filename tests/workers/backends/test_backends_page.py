@@ -69,7 +69,9 @@ async def test_the_apps(server: FaultyServer, tmp_path: Path) -> None:
         exec(block, names)
     backends = {name: value for name, value in names.items() if isinstance(value, Backend)}
     backends = {name: value for name, value in backends.items() if not isinstance(value, type)}
-    assert set(backends) == set(ASKED)
+    # Those of inference servers are asked elsewhere: tests/workers/backends/test_open_inference*.py
+    others = {name for name, backend in backends.items() if backend.card.model_type == "open_inference"}
+    assert set(backends) - others == set(ASKED)
     for name, (row, output) in ASKED.items():
         assert await asked(backends[name], row) == output
     keys = {call.headers.get("authorization") or call.headers.get("x-api-key") for call in server.calls}

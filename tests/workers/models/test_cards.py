@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from schemas.cards import Card
-from workers.backends import Answer, Backend, Row
+from schemas.rules import parse_rules
+from workers.backends import Answer, Backend, Call, RemoteBackend, Row
 from workers.backends.function import FunctionBackend
 from workers.errors import LoadError
-from workers.models.calibrated import LOOK_S, Calibrated
+from workers.models.calibrated import LOOK_S, Calibrated, CalibratedRemote
 from workers.models.calibration import choose
 from workers.models.cards import (
     calibrator_of,
@@ -172,9 +173,16 @@ class Elsewhere(FunctionBackend):
         return self.infer(rows)
 
 
-def test_a_backend_that_asks_elsewhere_is_refused(folder: Path) -> None:
-    with pytest.raises(LoadError, match="asks elsewhere"):
+def test_a_backend_that_asks_elsewhere_keeps_its_calls(folder: Path) -> None:
+    with pytest.raises(LoadError, match="wrap it in CalibratedRemote"):
         Calibrated(Elsewhere(CARD, sure, batch=True), folder)
+    registered(folder)
+    backend = CalibratedRemote(Elsewhere(CARD, sure, batch=True), folder)
+    assert isinstance(backend, RemoteBackend)
+    (answer,) = backend.infer_calls([Row({"sure": 0.9}, {})], [Call("r/s/cloud/1", 0.0)])
+    assert answer.confidence == pytest.approx(calibrator_of(read_card(folder))(0.9), abs=1e-6)
+    assert backend.card.calibrated
+    backend.prepare(parse_rules(b"{}"))()
 
 
 def test_a_running_backend_takes_a_new_calibration_up_and_keeps_the_last_good(folder: Path) -> None:
