@@ -66,7 +66,8 @@ async def asked(backend: Backend, row: Row) -> Any:
 async def test_the_apps(server: FaultyServer, tmp_path: Path) -> None:
     names: dict[str, Any] = {}
     for block in shown("python", server, tmp_path):
-        exec(block, names)
+        if "open_inference" not in block:  # tests/integration/test_open_inference.py runs that
+            exec(block, names)
     backends = {name: value for name, value in names.items() if isinstance(value, Backend)}
     backends = {name: value for name, value in backends.items() if not isinstance(value, type)}
     # Those of inference servers are asked elsewhere: tests/workers/backends/test_open_inference*.py
