@@ -239,4 +239,4 @@ def _version() -> str:
     try:
         return version("edgeway")
     except PackageNotFoundError:
-        return "from its sources"
+        return "unreleased"

@@ -35,6 +35,8 @@ from workers.worker import Worker
 log = logging.getLogger(__name__)
 
 WATCH_S = 1.0
+MOST_NAMES = 5
+"""Names in the log line that tells where capabilities are called."""
 
 
 def backends_of(settings: Settings, rules: Rules, *, kafka: bool = True) -> list[Backend]:
@@ -178,8 +180,10 @@ def _opened(process: Process, desk: Desk) -> CapabilityDoor:
     async def tell() -> None:
         have = process.settings
         host = f"[{have.host}]" if ":" in have.host else have.host
-        names = ", ".join(full(name) for name in desk.names())
-        log.info("POST %s is answered at http://%s:%d; see /docs there", names, host, have.port)
+        paths = [full(name) for name in desk.names()]
+        more = f" and {len(paths) - MOST_NAMES} more" if len(paths) > MOST_NAMES else ""
+        shown = ", ".join(paths[:MOST_NAMES])
+        log.info("POST %s%s: answered at http://%s:%d; /docs tells more", shown, more, host, have.port)
 
     process.once_ready.append(tell)
     process.shared["routes"] = door.routes()

@@ -79,6 +79,7 @@ def page(cards: Iterable[Card], version: str, *, token: bool) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<link rel="icon" href="data:,">'
         f"<title>Edgeway worker</title><style>{_STYLE}</style></head><body>"
         f"<h1>Edgeway worker {escape(version)}</h1>"
         f'<p>{len(cards)} served here; as a document for tools: <a href="openapi.json">openapi.json</a>. '
