@@ -17,6 +17,7 @@ _SOON = frozenset({408, 425, 429})
 _GATEWAY = frozenset({502, 503, 504})
 """What gateways say of a service that did not answer them: the call may have been carried out."""
 
+_DIGITS = 12
 _WORDS = {
     401: "the key is missing or refused",
     402: "it wants to be paid first",
@@ -84,7 +85,7 @@ def trouble_of(
     text = f"answered {status}: {said.text if said else _words(status)}"
     if status in _OURS:
         return Trouble(text, code=said.code if said else "bad_input", free=True)
-    after_s = retry_after_s(headers.get("retry-after"), now_s)
+    after_s = _after_s(headers, now_s)
     final = said is not None and said.final
     return Trouble(
         text,
@@ -94,6 +95,14 @@ def trouble_of(
         passing=not final and (status in _SOON or status in _GATEWAY),
         after_s=after_s if status in (429, 503) else None,
     )
+
+
+def _after_s(headers: Mapping[str, str], now_s: float) -> float | None:
+    """The wait that the headers ask for; `retry-after-ms`, where a service sends it, is the finer one."""
+    fine = headers.get("retry-after-ms", "").strip()
+    if fine.isascii() and fine.isdigit():
+        return float(fine[:_DIGITS]) / 1000
+    return retry_after_s(headers.get("retry-after"), now_s)
 
 
 def _words(status: int) -> str:

@@ -271,6 +271,7 @@ async def test_keys_are_neither_told_nor_logged(
         assert "4111" not in str(answer)
     assert {call.headers["x-api-key"] for call in server.calls} == {"4111-key"}
     assert "4111" not in caplog.text
+    assert "a call elsewhere failed: a/b: 127.0.0.1 answered 401" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,23 @@ def test_every_status_is_success_or_trouble(
 
 
 @pytest.mark.parametrize(
+    ("headers", "after_s"),
+    [
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
+        ({"retry-after-ms": "soon", "retry-after": "2"}, 2.0),
+        ({"retry-after-ms": "9" * 400}, (10**12 - 1) / 1000),
+        ({}, None),
+    ],
+)
+def test_when_to_come_back(headers: dict[str, str], after_s: float | None) -> None:
+    trouble = trouble_of(429, headers, 0.0)
+    assert trouble is not None
+    assert trouble.after_s == after_s
+
+
+@pytest.mark.parametrize(
     ("status", "headers", "code", "free", "passing"),
     [
         (400, {}, "bad_input", True, False),
