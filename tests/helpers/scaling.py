@@ -68,8 +68,9 @@ def _rules(place: Path) -> Path:
 class Load:
     """Sends subtasks of the run `name` for as long as it is entered; `sent` counts them."""
 
-    def __init__(self, bootstrap: str, name: str) -> None:
+    def __init__(self, bootstrap: str, name: str, at_once: int = 1) -> None:
         self._name = name
+        self._at_once = at_once
         self._producer = AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", linger_ms=2)
         self._task: asyncio.Task[None] | None = None
         self.sent = 0
@@ -100,7 +101,8 @@ class Load:
                 TOPIC, codec.encode(subtask), key=str(number).encode(), headers=about, partition=0
             )
             self.sent = number + 1
-            await asyncio.sleep(RATE_S)
+            if self.sent % self._at_once == 0:
+                await asyncio.sleep(RATE_S)
 
 
 async def answers(bootstrap: str, name: str, wanted: int, within_s: float = 30.0) -> list[Seen]:
