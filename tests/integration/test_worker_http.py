@@ -16,6 +16,7 @@ import pytest
 
 from tests.helpers.caller import Caller
 from tests.helpers.kafka import Kafka
+from tests.helpers.redis import RedisServer
 from tests.helpers.roles import Role, edgeway, fetch
 
 APP = '''
@@ -166,6 +167,29 @@ def test_wrong_flags_are_told(app: Path) -> None:
     assert (without.returncode, "--port" in without.stderr) == (2, True)
     absent = edgeway("worker", "--app", f"{app}:absent", "--no-kafka", "--port", "65001")
     assert (absent.returncode, "double, secret, slow can be served" in absent.stderr) == (2, True)
+
+
+def test_a_budget_holds_over_http_too(app: Path, tmp_path: Path, redis_server: RedisServer) -> None:
+    rules = tmp_path / "rules.json"
+    said = {
+        "budget": {"per_day": 1.0},
+        "prices": {"local/test/double": {"per_call": 0.6}},
+        "tasks": {"double": {"capability": "test/double", "side": "local"}},
+    }
+    rules.write_text(json.dumps(said), encoding="utf-8")
+    words = ("--app", f"{app}:double", "--no-kafka", "--rules", str(rules))
+    counted = started(tmp_path, *words, "--redis", redis_server.url)
+    ledgerless = started(tmp_path, *words)
+    try:
+        counted.wait_ready()
+        paid, refused = (httpx.post(url(counted, "/double"), json={"n": 4}) for _ in range(2))
+        assert (paid.status_code, paid.json()["cost"]) == (200, 0.6)
+        assert (refused.status_code, refused.json()["code"]) == (402, "over_budget")
+        ledgerless.wait_ready()
+        assert httpx.post(url(ledgerless, "/double"), json={"n": 4}).status_code == 402
+    finally:
+        counted.kill()
+        ledgerless.kill()
 
 
 @pytest.mark.integration
