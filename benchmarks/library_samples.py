@@ -13,8 +13,8 @@ DATA = Path(__file__).resolve().parents[1] / "tests" / "data"
 REPORT = (
     "Northwind Valley Instruments Inc. reported revenue of $1.26 billion for Q3 2025, up 20% from $1.05"
     " billion. Cost of sales was $756 million, compared with $672 million. Net profit reached $189 million"
-    " versus $126 million a year earlier. Jane Doe, its chief executive, spoke of a good quarter in Berlin. On"
-    " 30 September 2025 total assets were $4.82 billion and total liabilities $1.928 billion."
+    " versus $126 million a year earlier. Jane Doe, its chief executive, spoke of a good quarter in Berlin."
+    " On 30 September 2025 total assets were $4.82 billion and total liabilities $1.928 billion."
 )
 CHINESE = (
     "星河智造股份有限公司发布2025年第三季度财报：营业收入12.6亿元，上年同期10.5亿元，同比增长20%。营业成本7.56亿元，"

@@ -246,7 +246,7 @@ def main() -> None:
         "sha256": {"model.npz": hashlib.sha256(path.read_bytes()).hexdigest()},
     }
     (FOLDER / "card.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
-    print(card["quality"])  # noqa: T201  # a script run by hand
+    print(card["quality"])  # a script run by hand
 
 
 if __name__ == "__main__":

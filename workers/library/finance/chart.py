@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta
 
 from schemas.messages import Failure
@@ -75,9 +76,10 @@ def chart(
         return of_reading(read_inputs(said, figures, table, unit, currency), spoken)
 
     shown = data()
-    look = Look(kind or kind_of(shown), spoken, width, height, title or shown.title, x_title, y_title)
+    look = Look(kind_of(shown, kind), spoken, width, height, title or shown.title, x_title, y_title)
     spec = spec_of(shown, look)
     answer: dict[str, Any] = {"chart": spec, "left_out": list(shown.left_out), "warnings": warnings}
+    size = chart_render.bounded(len(msgspec.json.encode(spec)))
     if format == "spec":
         return answer
     if not chart_render.can_render():
@@ -87,7 +89,9 @@ def chart(
                 message="finance/chart draws no pictures here: install edgeway[charts], or ask for spec",
             )
         )
-    return answer | ({"svg": chart_render.svg(spec)} if format == "svg" else {"png": chart_render.png(spec)})
+    made = chart_render.svg(spec) if format == "svg" else chart_render.png(spec)
+    chart_render.bounded(size + len(made.encode() if isinstance(made, str) else made))
+    return answer | {format: made}
 
 
 def _names(given: Any) -> list[str]:

@@ -28,8 +28,10 @@ class Look(NamedTuple):
     y_title: str = ""
 
 
-def kind_of(data: Data) -> Kind:
-    """What suits the data where no kind was asked for."""
+def kind_of(data: Data, asked: Kind | None) -> Kind:
+    """What was asked for, or suits the data; bars of several series stand side by side."""
+    if asked not in (None, "bar"):
+        return asked
     return "grouped" if len({value.series for value in data.values}) > 1 else "bar"
 
 

@@ -11,6 +11,8 @@ from workers.library.finance.passages import Reading, read_text
 from workers.library.finance.tables import read_table
 
 MOST_TEXT = 100_000
+MOST_CONFLICTS = 50
+"""Those are told; a text of many years may have thousands."""
 QUALITY = (
     "figures read from 10 passages the rules were not written for: precision 1.00, recall 0.82; from"
     " the 24 they were written for all, with nothing false; ratios are exact"
@@ -85,7 +87,7 @@ def _answer(found: Computed, reading: Reading) -> dict[str, Any]:
         "growth_qoq": {each.name: float(each.value) for each in now if each.kind == "qoq"},
         "ratios": {each.name: float(each.value) for each in now if each.kind == "ratio"},
         "missing": dict(missing(found, latest)),
-        "conflicts": found.conflicts,
+        "conflicts": found.conflicts[:MOST_CONFLICTS],
         "unread": reading.unread[:50],
     }
     if (revenue := found.figures.get(("revenue", latest))) is not None:

@@ -15,7 +15,7 @@ from workers.library.finance.items import STATED, TERMS, item_of
 from workers.library.finance.passages import Figure, Reading, Stated
 from workers.library.finance.periods import period_of, recency
 
-MOST_ROWS, MOST_COLUMNS = 500, 60
+MOST_ROWS, MOST_COLUMNS = 500, 24
 _LARGEST = 10**18
 _UNIT = re.compile(
     r"\bin (thousand|million|billion)s?\b"

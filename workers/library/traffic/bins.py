@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -70,13 +69,26 @@ def _weekend(step: int) -> bool:
     return (step // _DAY + 3) % 7 >= 5
 
 
+class Graph:
+    """Which segments of `known` follow on which; others are left out."""
+
+    def __init__(self, adjacency: Mapping[str, Sequence[str]], known: Collection[str]) -> None:
+        self.after: dict[str, list[str]] = {}
+        self.before: dict[str, list[str]] = {}
+        for name, nexts in adjacency.items():
+            for other in dict.fromkeys(nexts):
+                if name != other and name in known and other in known:
+                    self.after.setdefault(name, []).append(other)
+                    self.before.setdefault(other, []).append(name)
+
+
 def row_of(
-    name: str, past: Mapping[str, tuple[Floats, float]], adjacency: Mapping[str, Sequence[str]], profile: Any
+    name: str, past: Mapping[str, tuple[Floats, float]], graph: Graph, profile: Floats | None
 ) -> Floats:
-    """The model's inputs for a segment; `adjacency` names the segments that follow on each."""
+    """The model's inputs for a segment."""
     own, missing = past[name]
-    after = [past[other][0] for other in adjacency.get(name, ()) if other in past and other != name]
-    before = [past[other][0] for other, nexts in adjacency.items() if name in nexts and other in past]
+    after = [past[other][0] for other in graph.after.get(name, ())]
+    before = [past[other][0] for other in graph.before.get(name, ())]
     return features(
         own[None],
         np.min(after, axis=0)[None] if after else None,

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from workers.backends.function import capability
 from workers.library.levels import level_of
-from workers.library.traffic.bins import binned, from_profile, recent, row_of, usual
+from workers.library.traffic.bins import Graph, binned, from_profile, recent, row_of, usual
 from workers.library.traffic.model import FOLDER, HORIZONS_MIN, STEP_MIN, Floats, model
 from workers.library.traffic.readings import Free, Reading, Samples, Series, Speed, free_flow, samples_of
 from workers.models.cards import read_card
@@ -52,13 +52,14 @@ def forecast(
     steps = {name: binned(its, free[name]) for name, its in samples.items() if its}
     now = max(step for its in steps.values() for step in its)
     past = {name: seen for name, its in steps.items() if (seen := recent(its, now)) is not None}
+    graph = Graph(adjacency or {}, past)
     rows, known = [], 0
     for name in past:
         of_day = usual(steps[name], now)
         if profile is not None and name in profile:
             of_day = from_profile([kmh / free[name] for kmh in profile[name]], now)
         known += of_day is not None
-        rows.append(row_of(name, past, adjacency or {}, of_day))
+        rows.append(row_of(name, past, graph, of_day))
     said = model()(np.concatenate(rows))
     wanted = sorted(set(minutes or ())) or _until(horizon_min)
     ahead = [

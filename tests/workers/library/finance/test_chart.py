@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 from importlib.resources import files
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from schemas.limits import MAX_RECORD_BYTES
 from workers.backends import Answer, Row
 from workers.backends.function import backends_of
 from workers.library.finance import chart_render
@@ -128,14 +130,20 @@ def test_nothing_is_fetched_and_no_expression_is_run() -> None:
     assert "{{7*7}}" in svg
 
 
-def test_the_largest_picture_fits_a_record() -> None:
-    many = {f"s{n}": {f"c{k}": float((n * k) % 17) for k in range(66)} for n in range(30)}
-    for kind in ("png", "svg"):
-        answer = asked({"series": many}, format=kind, width=1600, height=1600, kind="grouped")
-        if answer.error is None:
-            assert len(answer.output[kind]) <= chart_render.MOST_BYTES
-        else:
-            assert (answer.error.code, "show less" in answer.error.message) == ("bad_input", True)
+def test_the_largest_answer_fits_a_record() -> None:
+    for name in ("s", "营业收入" * 20):
+        many = {f"{name}{n}": {f"{name}{k}": float((n * k) % 17) for k in range(66)} for n in range(30)}
+        for form in ("spec", "png", "svg"):
+            answer = asked({"series": many}, format=form, width=1600, height=1600, kind="grouped")
+            if answer.error is None:
+                assert len(json.dumps(encoded(answer.output))) < MAX_RECORD_BYTES
+            else:
+                assert (answer.error.code, "show less" in answer.error.message) == ("bad_input", True)
+    assert asked({"series": many}).error is not None
+
+
+def encoded(given: Any) -> Any:
+    return given if "png" not in given else given | {"png": base64.b64encode(given["png"]).decode()}
 
 
 Names = st.text(min_size=1, max_size=12)

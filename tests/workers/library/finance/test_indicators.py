@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from decimal import Decimal
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas.limits import MAX_RECORD_BYTES
 from workers.backends import Answer, Row
 from workers.backends.function import backends_of
 from workers.library.finance.indicators import indicators
@@ -113,6 +115,19 @@ def test_nothing_is_divided_by_nothing_and_no_currencies_are_mixed() -> None:
     assert found["conflicts"][0]["kind"] == "currencies"
 
 
+def test_the_largest_answers_fit_a_record() -> None:
+    years = [str(year) for year in range(2001, 2025)]
+    label = "营" * 55
+    table = {f"{item} ({label})": {y: 1 + n + len(y) for n, y in enumerate(years)} for item in TERMS}
+    found = output({"table": table})
+    assert len(found["indicators"]) > 400
+    text = " ".join(f"Revenue was ${n} million." for n in range(1, 4000))
+    many = output({"text": text})
+    assert len(many["conflicts"]) == 50
+    for answer in (found, many):
+        assert len(json.dumps(answer)) < MAX_RECORD_BYTES
+
+
 def test_nothing_found_is_confidence_nought() -> None:
     answer = asked({"text": "a fine year"})
     assert (answer.confidence, answer.output["figures"], "revenue" in answer.output) == (0.0, {}, False)
@@ -160,10 +175,10 @@ def test_every_number_is_derived_from_numbers_of_the_input(table: dict[str, dict
         uses = [Decimal(repr(use["value"])) for use in row["uses"]]
         if row["kind"] in ("yoy", "qoq"):
             now, then = uses
-            assert row["value"] == pytest.approx(float((now - then) / abs(then)), abs=1e-6)
+            assert row["value"] == pytest.approx(float((now - then) / abs(then)), rel=1e-9, abs=1e-6)
         elif row["kind"] == "ratio":
             over, *under = uses
-            assert row["value"] == pytest.approx(float(over / (sum(under) / len(under))), abs=1e-6)
+            assert row["value"] == pytest.approx(float(over / (sum(under) / len(under))), rel=1e-9, abs=1e-6)
 
 
 @given(st.text(max_size=200))
