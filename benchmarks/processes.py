@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from edgeway.embedded import launcher
@@ -23,8 +23,15 @@ class Failed(Exception):
 class Role:
     """One process. It dies with this one."""
 
-    def __init__(self, name: str, arguments: Sequence[str], folder: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
+        self._environment = dict(environment or {})
         self._log = folder / f"{name}.log"
         self._arguments = arguments
         self._process: asyncio.subprocess.Process | None = None
@@ -41,7 +48,7 @@ class Role:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                env={**environment, "ORT_DISABLE_TELEMETRY": "1"},
+                env={**environment, "ORT_DISABLE_TELEMETRY": "1", **self._environment},
                 start_new_session=True,
             )
 
@@ -70,6 +77,13 @@ class Role:
             return 0.0
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    def rss_mb(self) -> float:
+        """Memory that it holds now, in MiB."""
+        if self._process is None:
+            return 0.0
+        pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
     async def stop(self) -> None:
         """SIGTERM, and after 15 s SIGKILL."""

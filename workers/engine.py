@@ -12,7 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from streams.delivery import Clock
-from workers.backends import Answer, Backend, Call, OneByOne, RemoteBackend
+from workers.backends import Answer, Backend, Call, RemoteBackend
 from workers.crew import Crew
 from workers.errors import LoadError, WorkerError
 from workers.inference import infer
@@ -40,7 +40,7 @@ class Engine:
     """Runs batches on `backend`, each in a thread, and hands them back on the loop that called `start`.
 
     `switch` puts another backend in its place from the next batch on. What runs then ends on the old one,
-    which is closed after its last run.
+    which is closed after its last run. `bytes` is what the rows under way hold.
     """
 
     def __init__(self, backend: Backend, clock: Clock, back: Back, threads: int) -> None:
@@ -51,6 +51,9 @@ class Engine:
         self._crew: Crew | None = None
         self._running: dict[int, Running] = {}
         self._claims = 0
+        self.bytes = 0
+        self._asked: Backend | None = None
+        self._remote = False
         self._closed = False
         self.load_ms = 0.0
 
@@ -78,11 +81,6 @@ class Engine:
         """Rows under way."""
         return sum(run.rows for run in self._running.values())
 
-    @property
-    def bytes(self) -> int:
-        """Bytes of the rows under way."""
-        return sum(run.bytes for run in self._running.values())
-
     def hung_s(self, now: float) -> float:
         """For how long the run that is worst off has been running; one that asks elsewhere may until the last
         deadline of its rows, and counts from then on.
@@ -96,26 +94,28 @@ class Engine:
 
     @property
     def one_by_one(self) -> bool:
-        backend = self.backend
-        return isinstance(backend, OneByOne) and backend.one_by_one
+        """Whether the backend of now runs its rows one after the other."""
+        return bool(getattr(self.backend, "one_by_one", False))
 
     def claim(self, works: list[Work]) -> int:
         """Take a thread for `works` on the backend of now; `run` or `give_up` the number that is given."""
         self._claims += 1
-        self._running[self._claims] = _running(works, self.backend)
+        self._note(self._claims, _running(works, self.backend))
         return self._claims
 
     def run(self, number: int, works: list[Work]) -> None:
         """Run `works` under a claim; they may be fewer than were claimed."""
         assert self._crew is not None
         backend = self._running[number].backend
-        calls = self._calls(works) if isinstance(backend, RemoteBackend) else None
-        self._running[number] = _running(works, backend, calls)
+        calls = self._calls(works) if self._is_remote(backend) else None
+        self._note(number, _running(works, backend, calls))
         self._crew.submit(partial(self._infer, number, backend, works, calls))
 
     def give_up(self, number: int) -> None:
         """A claim under which nothing is to run after all."""
-        self._let_go(self._running.pop(number).backend)
+        backend = self._running[number].backend
+        self._note(number, None)
+        self._let_go(backend)
 
     def switch(self, backend: Backend) -> None:
         """From the next batch on run `backend`, which is loaded already. Where this raises it stays the
@@ -148,6 +148,19 @@ class Engine:
             log.warning("%s is still running; its backend is left as it is", self.backend.card.capability)
         if id(self.backend) not in busy:
             self.backend.close()
+
+    def _note(self, number: int, run: Running | None) -> None:
+        """What runs under a claim from now on."""
+        before = self._running.pop(number, None)
+        self.bytes += (run.bytes if run else 0) - (before.bytes if before else 0)
+        if run is not None:
+            self._running[number] = run
+
+    def _is_remote(self, backend: Backend) -> bool:
+        # Asked of each backend once: looking at a protocol takes as long as ten rows.
+        if self._asked is not backend:
+            self._asked, self._remote = backend, isinstance(backend, RemoteBackend)
+        return self._remote
 
     def _let_go(self, backend: Backend) -> None:
         """Close a backend that was replaced, once nothing runs on it."""
@@ -182,7 +195,8 @@ class Engine:
         return [Call(work.subtask.id, steady + (work.subtask.deadline - now) / 1000) for work in works]
 
     def _returned(self, number: int, run: Run, crash: BaseException | None) -> None:
-        backend = self._running.pop(number).backend
+        backend = self._running[number].backend
+        self._note(number, None)
         self._back(run, backend, crash)
         self._let_go(backend)
 
