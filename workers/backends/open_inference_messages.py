@@ -73,7 +73,7 @@ def tensors_of(reply: Reply) -> list[Tensor]:
     place = 0
     for output in outputs:
         found = _read(output)
-        raw = found.parameters.get("binary_data_size")
+        raw = (found.parameters or {}).get("binary_data_size")
         if raw is None:
             tensors.append(from_json(found.name, found.datatype, found.shape, found.data))
             continue
@@ -95,7 +95,7 @@ class _Output(msgspec.Struct):
     name: str
     datatype: str
     shape: list[int]
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] | None = None
     data: Any = None
 
 

@@ -90,10 +90,10 @@ class RestWire:
 
     async def _missing(self, client: httpx.AsyncClient, status: int) -> str:
         """What is wrong with a model that is not ready, and which others the server lists."""
-        if status < 500 and status != 400:
+        if status == 404:
             text = f"the server has no {self._place}"
         else:
-            text = f"{self._place} is not ready: the server answered {status}"
+            text = f"{self._place} is not there or not ready: the server answered {status}"
         try:
             listed = await client.post(
                 f"{self._base}/v2/repository/index", content=b"{}", headers=self._keys.headers()

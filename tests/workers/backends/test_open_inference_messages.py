@@ -67,7 +67,7 @@ def test_a_request_says_what_it_wants() -> None:
 def test_a_server_may_mix_raw_and_json() -> None:
     outputs = [
         {"name": "a", "datatype": "UINT8", "shape": [2], "parameters": {"binary_data_size": 2}},
-        {"name": "b", "datatype": "BYTES", "shape": [1], "data": ["x"]},
+        {"name": "b", "datatype": "BYTES", "shape": [1], "data": ["x"], "parameters": None},
         {"name": "c", "datatype": "UINT8", "shape": [1], "parameters": {"binary_data_size": 1}},
     ]
     text = json.dumps({"outputs": outputs}).encode()
