@@ -12,6 +12,7 @@ from pathlib import Path
 from edgeway.aside import aside
 from edgeway.errors import UsageError
 from edgeway.models_watch import READ_S, ServedModel
+from schemas.messages import Side
 from streams.settings import Settings
 from workers.backends import Backend
 from workers.errors import RepositoryError, WorkerError
@@ -56,6 +57,24 @@ def models_of(settings: Settings) -> list[Pending]:
         UsageError: the URL cannot be read.
     """
     return [] if settings.models is None else source_of(settings).offered()
+
+
+def beside(models: Sequence[Pending], offered: frozenset[tuple[Side, str]]) -> frozenset[tuple[Side, str]]:
+    """What apps and `models` offer together, `offered` by the apps.
+
+    Raises:
+        UsageError: two offer the same.
+    """
+    found: dict[tuple[Side, str], str] = dict.fromkeys(offered, "an app")
+    for model in models:
+        key = (model.card.side, model.card.capability)
+        if key in found:
+            raise UsageError(
+                f"{key[0]}/{key[1]} is offered by {found[key]} and by model {model.name} of the repository, so "
+                "twice: leave it out of one of them"
+            )
+        found[key] = f"model {model.name}"
+    return frozenset(found)
 
 
 def follow_models(

@@ -169,7 +169,7 @@ def _tell_change(args: argparse.Namespace, now: Active, before: Active | None) -
         out_json({"model": args.name, **told, "replaced": old})
         return Exit.OK
     place = "" if old is None else f", in place of {old}"
-    out(f"{args.name} {now.version} is active{place}")
+    out(f"{args.name} {now.version} is active{place if old != now.version else ' again'}")
     if now.unchecked:
         say("its check was left out, and active.json says so")
     say("workers that serve it take it up within seconds (--models-poll-s); others when they start")

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from edgeway.errors import UsageError
-from edgeway.models_serving import follow_models, models_of
+from edgeway.models_serving import beside, follow_models, models_of
 from edgeway.roles.alone import model_watchdog
 from edgeway.roles.budgets import budget_for
 from edgeway.roles.capability_door import CapabilityDoor
@@ -54,8 +54,7 @@ def backends_of(settings: Settings, rules: Rules, *, kafka: bool = True) -> list
         models = models_of(settings)
 
         def fill(offered: frozenset[tuple[Side, str]]) -> Iterable[Backend]:
-            pulled = frozenset((model.card.side, model.card.capability) for model in models)
-            return [*models, *fallbacks_of(rules, offered | pulled)]
+            return [*models, *fallbacks_of(rules, beside(models, offered))]
 
         found = list(backends_for(_side(settings), apps, settings.capabilities or None, fill))
     except WorkerError as error:

@@ -176,12 +176,19 @@ def _asked(backend: Backend, rows: Sequence[Asked], deadline_s: float) -> list[A
             if isinstance(backend, RemoteBackend)
             else None
         )
-        if len({backend.kin(row) for row in part}) > 1:
+        if not _share_a_batch(backend, part):
             for i, row in enumerate(part):
                 found += infer(backend, [row], lambda _: False, calls and [calls[i]])
         else:
             found += infer(backend, part, lambda _: False, calls)
     return found
+
+
+def _share_a_batch(backend: Backend, rows: Sequence[Row]) -> bool:
+    try:
+        return len({backend.kin(row) for row in rows}) < 2
+    except Exception:  # noqa: BLE001 - a backend may refuse a row there; its answer says why
+        return False
 
 
 def _expected(answer: Answer) -> Expected:

@@ -95,7 +95,13 @@ def backend_of(folder: Path) -> Backend:
     """
     document = read_card(folder)
     card = card_of(document, str(folder / CARD))
-    backend = build(card, options_of(document, folder))
+    options = options_of(document, folder)
+    try:
+        backend = build(card, options)
+    except LoadError:
+        raise
+    except Exception as error:  # options of an odd kind, say
+        raise LoadError(f"card {folder / CARD}: {type(error).__name__}: {error}") from error
     if isinstance(backend, RemoteBackend) or not document.get("calibration"):
         return backend
     return Calibrated(backend, folder)

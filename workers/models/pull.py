@@ -133,6 +133,8 @@ class Cache:
         try:
             if (target / MANIFEST).read_bytes() == raw:
                 verify_folder(target)
+                # Others that prune meanwhile take what was used last for what is in use.
+                os.utime(target / MANIFEST)
                 return True
         except (FileNotFoundError, Damaged):
             pass
