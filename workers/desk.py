@@ -69,6 +69,10 @@ class Desk:
         """For how long the run that is worst off has been at it; see Worker."""
         return max(worker.hung_s(now) for worker in self._workers)
 
+    def hanging(self, now: float, limit_s: float) -> tuple[str, ...]:
+        """What has been at one run for longer than `limit_s`, by its topic."""
+        return tuple(worker.topics[0] for worker in self._workers if worker.hung_s(now) > limit_s)
+
     @property
     def ready(self) -> bool:
         """Whether every worker takes calls."""

@@ -44,8 +44,7 @@ def model_watchdog(desk: Desk, limit_s: float) -> Callable[[], Awaitable[None]]:
     """Ends the process where a model hangs, also where other threads go on: its records wait for ever."""
 
     async def look() -> None:
-        hung_s = desk.hung_s(time.monotonic())
-        if hung_s >= limit_s:
-            raise Stuck(f"a model has been running for {hung_s:.0f} s")
+        if names := desk.hanging(time.monotonic(), limit_s):
+            raise Stuck(f"{', '.join(names)}: a model has been running for more than {limit_s:g} s")
 
     return look

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -112,3 +113,29 @@ async def test_a_stop_tells_who_waits_at_once() -> None:
     backend.gate.set()
     waiting[0].cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_what_hangs_is_named_and_a_call_elsewhere_may_last_until_its_deadline() -> None:
+    class Elsewhere(Gated):
+        def infer_calls(self, rows: Any, calls: Any) -> Any:
+            return self.infer(rows)
+
+    clock = FakeClock()
+    here, there = Gated(card(capability="a/b")), Elsewhere(card(capability="c/d"))
+    async with working(here, clock=clock) as near, working(there, clock=clock) as far:
+        desk = Desk([near, far], clock)
+        calls = [
+            asyncio.create_task(
+                desk.ask("local", name, Row({}, {}), subtask=name, size=1, deadline_ms=20_000)
+            )
+            for name in ("a/b", "c/d")
+        ]
+        await until(lambda: here.entered.is_set() and there.entered.is_set())
+        now = time.monotonic()
+        assert desk.hanging(now + 1.0, 2.0) == ()
+        assert desk.hanging(now + 10.0, 2.0) == ("local.a.b",)
+        assert desk.hanging(now + 23.0, 2.0) == ("local.a.b", "local.c.d")
+        here.gate.set()
+        there.gate.set()
+        await asyncio.gather(*calls)
+        assert desk.hanging(time.monotonic() + 100.0, 2.0) == ()
