@@ -28,6 +28,7 @@ from workers.errors import BadInput, LoadError
 T = TypeVar("T")
 
 _SERVICE = "/inference.GRPCInferenceService/"
+_METHODS = ("ServerReady", "ModelReady", "ServerMetadata", "ModelMetadata", "ModelInfer")
 _LOOK_S = 5.0
 _LEAST_S = 0.05
 """What a call needs at least once there is a connection."""
@@ -57,6 +58,7 @@ class GrpcWire:
         self._loop = OwnLoop(capability)
         self._channel: Any = None
         self._messages: Any = None
+        self._methods: dict[str, Any] = {}
 
     def start(self) -> None:
         if self._loop.runs:
@@ -77,6 +79,7 @@ class GrpcWire:
             self._channel = grpc.secure_channel(self.host, trust, options=options)
         else:
             self._channel = grpc.insecure_channel(self.host, options=options)
+        self._methods = {name: self._method(name) for name in _METHODS}
         self._loop.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -159,13 +162,9 @@ class GrpcWire:
             raise Trouble(f"was not asked: {error}", free=True) from error
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        answer = getattr(self._messages, f"{method}Response")
-        stub = self._channel.unary_unary(
-            _SERVICE + method,
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=answer.FromString,
+        future = self._methods[method].future(
+            request, timeout=timeout_s, metadata=metadata, wait_for_ready=wait
         )
-        future = stub.future(request, timeout=timeout_s, metadata=metadata, wait_for_ready=wait)
         future.add_done_callback(lambda _: _wake(loop, done))
         try:
             await done
@@ -175,6 +174,14 @@ class GrpcWire:
         if code == "OK":
             return future.result()
         raise trouble_of(code, future.details() or "", _pushback(future.trailing_metadata()))
+
+    def _method(self, name: str) -> Any:
+        request, answer = (getattr(self._messages, f"{name}{what}") for what in ("Request", "Response"))
+        return self._channel.unary_unary(
+            _SERVICE + name,
+            request_serializer=request.SerializeToString,
+            response_deserializer=answer.FromString,
+        )
 
     def _metadata(self, key: str) -> list[tuple[str, str]]:
         found = {"edgeway-capability": self._capability, **self._keys.headers()}

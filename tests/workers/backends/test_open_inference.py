@@ -264,6 +264,23 @@ async def test_answers_that_do_not_fit_are_bad_output(server: GrpcServer, broken
     assert [answer.error and answer.error.code for answer in answers] == ["bad_output"] * 2
 
 
+async def test_a_row_that_the_model_answers_with_nan_fails_alone(server: GrpcServer) -> None:
+    def fault(request: Any) -> Any:
+        answer = answered(request)
+        values = np.frombuffer(answer.raw_output_contents[0], "<f4").copy()
+        values[2] = np.nan
+        answer.raw_output_contents[0] = values.tobytes()
+        return answer
+
+    server.fault = fault
+    backend = await loaded(server.url)
+    try:
+        answers = await asked(backend, rows(1, 2, 3))
+    finally:
+        backend.close()
+    assert [answer.error and answer.error.code for answer in answers] == [None, "bad_output", None]
+
+
 async def test_messages_are_bounded_both_ways(server: GrpcServer) -> None:
     backend = await loaded(server.url, max_request_bytes=300)
     try:
