@@ -59,7 +59,6 @@ class Service:
         self._limits = limits
         card = backend.card
         self._batcher: Batcher[Work] = Batcher(1, card.max_wait_ms, limits.max_rows, limits.max_bytes)
-        self._size = BatchSize(card.max_batch)
         self._fit()
         self._counters = Counters(card)
         self._done: deque[Run] = deque()
@@ -260,19 +259,23 @@ class Service:
 
     def _returned(self, run: Run, backend: Backend, crash: BaseException | None) -> None:
         if backend is self.backend:
-            self._learn(len(run.works), run.service_ms)
+            self._learn(run)
         self._roomy.set()
         self._crash = self._crash or crash
         if crash is None and not self._stopped:
             self._done.append(run)
         self._wake.set()
 
-    def _learn(self, rows: int, took_ms: float) -> None:
+    def _learn(self, run: Run) -> None:
         """How many rows the next batch may have."""
+        rows = len(run.works)
         if self._engine.one_by_one:
-            self._batcher.max_batch = rows_one_by_one(self.backend.card.max_batch, rows, took_ms)
-        else:
-            self._batcher.max_batch = self._size.learn(rows, took_ms)
+            most = self.backend.card.max_batch
+            self._batcher.max_batch = rows_one_by_one(most, rows, run.service_ms)
+        elif run.answers and all(answer.error is None for answer in run.answers):
+            # A row that is refused takes no time, and one that makes its batch fail much: neither says what
+            # a batch costs.
+            self._batcher.max_batch = self._size.learn(rows, run.service_ms)
 
     def _broke(self, error: BaseException) -> None:
         self._crash = self._crash or error

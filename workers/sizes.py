@@ -26,8 +26,8 @@ class BatchSize:
 
     A model whose batch of 32 takes 32 times as long as one row answers the first row with the last and gains
     nothing by it. So of the sizes seen (by powers of two) the smallest counts whose rows cost at most WORTH
-    more than in the best one; larger ones than any seen are tried doubling, and every PROBE_EVERY runs the
-    next larger one is tried again. Runs within QUICK_MS are never cut.
+    more than in the best one; larger ones than any seen are tried doubling, smaller ones halving, and every
+    PROBE_EVERY runs the next larger one is tried again. Runs within QUICK_MS are never cut.
     """
 
     def __init__(self, most: int) -> None:
@@ -54,6 +54,9 @@ class BatchSize:
         size = min(size for size, each in self._took.items() if each <= least)
         while size + 1 in self._took and self._is_quick(size + 1):
             size += 1
+        if size > 0 and size - 1 not in self._took and not self._is_quick(size):
+            # Where all come at once nobody would ever see what fewer cost.
+            return min(self._most, 1 << (size - 1))
         if size == largest:
             # Nothing speaks against more; where a run takes time by doubling only.
             return self._most if self._is_quick(size) else min(self._most, 2 << size)
