@@ -70,8 +70,8 @@ def beside(models: Sequence[Pending], offered: frozenset[tuple[Side, str]]) -> f
         key = (model.card.side, model.card.capability)
         if key in found:
             raise UsageError(
-                f"{key[0]}/{key[1]} is offered by {found[key]} and by model {model.name} of the repository, so "
-                "twice: leave it out of one of them"
+                f"{key[0]}/{key[1]} is offered by {found[key]} and by model {model.name} of the repository: "
+                "leave it out of one of them"
             )
         found[key] = f"model {model.name}"
     return frozenset(found)

@@ -65,7 +65,7 @@ def test_apps_are_served_beside_and_not_twice(repository: str, tmp_path: Path) -
     beside = settings(repository, tmp_path, app=str(tmp_path / "other_app.py"), side="local")
     assert sorted(names(list(backends_of(beside, RULES)))) == ["local/test/other", "local/test/scale"]
     twice = settings(repository, tmp_path, app=str(tmp_path / "scale_app.py"))
-    with pytest.raises(UsageError, match="local/test/scale is offered by an app and by model scale"):
+    with pytest.raises(UsageError, match="local/test/scale is offered by an app and by model scale of"):
         backends_of(twice, RULES)
 
 
