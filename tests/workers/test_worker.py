@@ -455,25 +455,3 @@ async def test_watch_raises_what_killed_a_thread() -> None:
         with pytest.raises(WorkerError, match="broke"):
             await asyncio.wait_for(watching, 5)
     assert lane.settled == []
-
-
-async def test_batches_of_a_model_that_gains_nothing_by_them_shrink_and_bad_rows_teach_nothing() -> None:
-    sizes: list[int] = []
-
-    class Linear(Gated):
-        def infer(self, rows: Sequence[Row]) -> list[Answer]:
-            if any(row.inputs["n"] < 0 for row in rows):
-                raise ValueError("below zero")
-            sizes.append(len(rows))
-            time.sleep(0.006 * len(rows))
-            return [Answer(row.inputs["n"]) for row in rows]
-
-    lane = FakeLane()
-    async with working(Linear(card(max_batch=32))) as worker:
-        for _ in range(3):
-            await handle(worker, lane, [record(subtask(n, inputs={"n": -1}), n) for n in range(64)])
-            await until(lambda: len(lane.settled) % 64 == 0)
-            await handle(worker, lane, numbered(64))
-            await until(lambda: len(lane.settled) % 128 == 0)
-    assert max(sizes[8:]) <= 4, sizes
-    assert sizes.count(1) > 0.8 * len(sizes)
