@@ -166,7 +166,8 @@ class CapabilityDoor:
                 side,
                 capability,
                 call.row,
-                subtask=subtask_id(key, capability.replace("/", "."), side, 0),
+                # Not the id of any request from Kafka: what is set aside for that is not for this call.
+                subtask=subtask_id(f"http:{key}", capability.replace("/", "."), side, 0),
                 size=call.size,
                 deadline_ms=max(1, left_ms),
                 max_batch=call.max_batch,

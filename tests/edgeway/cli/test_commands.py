@@ -192,7 +192,7 @@ def test_role_commands_hand_their_settings_on(
 ) -> None:
     seen: list[Settings] = []
 
-    def run(settings: Settings) -> int:
+    def run(settings: Settings, **_: bool) -> int:
         seen.append(settings)
         return 7
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.limits import MAX_RECORD_BYTES
@@ -158,6 +158,7 @@ def test_a_length_is_refused_before_anything_is_read() -> None:
         assert caught.value.status == status
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text().filter(lambda name: name != "inputs"), VALUES, max_size=4))
 def test_what_json_says_is_what_is_asked(inputs: dict[str, Any]) -> None:
     raw = msgspec.json.encode(inputs)
@@ -165,6 +166,7 @@ def test_what_json_says_is_what_is_asked(inputs: dict[str, Any]) -> None:
     assert read(msgspec.json.encode({"inputs": inputs})).row == read(raw).row
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.sampled_from(["json", "msgpack", "text"]))
 def test_any_bytes_are_read_or_refused(raw: bytes, kind: str) -> None:
     try:
