@@ -43,7 +43,13 @@ class _Part(NamedTuple):
     grams: frozenset[str]
 
 
-@capability("local/multimodal/align", cacheable=True)
+@capability(
+    "local/multimodal/align",
+    cacheable=True,
+    licence="Apache-2.0 (this project)",
+    source="no model: references, labels, alike letters and places",
+    quality="by definition: each pair says by which rule it was found",
+)
 def align(
     parts: Annotated[list[Piece], Meta(min_length=1, max_length=MOST_PARTS)],
     reach: Annotated[float, Meta(ge=0)] = 1.0,

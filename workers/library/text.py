@@ -32,7 +32,13 @@ def _folds() -> dict[int, str]:
 _FOLDS = _folds()
 
 
-@capability("local/text/clean", cacheable=True)
+@capability(
+    "local/text/clean",
+    cacheable=True,
+    licence="Apache-2.0 (this project)",
+    source="no model: the rules of Unicode and HTML",
+    quality="exact: no model is involved",
+)
 def clean(
     text: str,
     html: Literal["keep", "entities", "strip"] = "keep",
