@@ -47,6 +47,14 @@ def test_the_table_names_what_is_offered(tmp_path: Path) -> None:
     assert set(done.stdout.split()) == named()
 
 
+@pytest.mark.parametrize("backend", library.backends, ids=lambda b: f"{b.card.side}/{b.card.capability}")
+def test_a_card_says_where_it_comes_from_and_how_good_it_is(backend: Any) -> None:
+    card = backend.card
+    assert all((card.licence, card.source, card.quality, card.description))
+    assert card.cost_per_call == 0
+    assert len(card.quality) < 600
+
+
 def test_there_are_examples() -> None:
     assert {"geo/gps_check", "traffic/forecast", "finance/chart"} <= {example.id for example in EXAMPLES}
 
