@@ -16,7 +16,7 @@ _NAMES: Final = (
     r"|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?"
 )
 _MONTH = rf"(?:{_NAMES})\b\.?"
-_Y = r"(?:1[6-9]|2[01])\d\d"
+_Y = r"(?:1\d|2[01])\d\d"
 _ORDINAL: Final = {
     "first": 1,
     "second": 2,
@@ -28,7 +28,7 @@ _ORDINAL: Final = {
     "三": 3,
     "四": 4,
 }
-_HAN_Y = r"(?<!\d)(?P<{0}>(?:1[6-9]|2[01])\d\d|[〇零一二三四五六七八九]{{4}})\s?年"
+_HAN_Y = r"(?<!\d)(?P<{0}>(?:1\d|2[01])\d\d|[〇零一二三四五六七八九]{{4}})\s?年"
 _HAN_N = r"[一二三四五六七八九十]{1,3}|\d{1,2}"
 _RELATIVE: Final = {
     "yesterday": -1, "today": 0, "tomorrow": 1, "前天": -2, "昨天": -1, "昨日": -1, "今天": 0, "今日": 0,
@@ -227,5 +227,5 @@ _RULES: Final = (
         _quarter_of,
     ),
     _rule("period", rf"\b(?P<h>first|second)[ -]half(?:(?: of)? (?P<y>{_Y}))\b", _half_of),
-    _rule("period", rf"(?<=\bin )(?P<y>{_Y})\b(?![-/.,]\d)", _year),
+    _rule("period", r"(?<=\bin )(?P<y>(?:1[6-9]|20)\d\d)\b(?![-/.,]\d)", _year),
 )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import TYPE_CHECKING
 
-import rjieba
+if TYPE_CHECKING:
+    import rjieba
 
 _TERMS = """
 营业收入 营业总收入 营业成本 营业利润 营业外收入 净利润 归母净利润 毛利率 净利率 毛利润 利润总额
@@ -19,7 +21,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @cache
 def _words() -> rjieba.Jieba:
-    """One of its own: words added to the package's would be added for the whole process. 26 MB, 0.3 s."""
+    """One of its own: words added to the package's would be added for the whole process. 26 MB, 0.3 s, and the
+    package reads its own when imported, which takes as long.
+    """
+    import rjieba
+
     words = rjieba.Jieba()
     for term in _TERMS.split():
         words.add_word(term, _FREQUENCY, "n")

@@ -19,7 +19,7 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 MOST_PASSAGES: Final = 200_000
 LONG: Final = 700
 """Characters a passage has at most, unless one sentence is longer."""
-_HEADING = re.compile(r"^(?P<marks>#{1,6})\s+(?P<title>.+?)\s*#*\s*$", re.MULTILINE)
+_HEADING = re.compile(r"^(?P<marks>#{1,6})[^\S\n]+(?P<title>.+?)[^\S\n]*#*[^\S\n]*$", re.MULTILINE)
 _BLOCKS = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|$))+")
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*(?:\n|\Z)", re.MULTILINE | re.DOTALL)
 

@@ -24,6 +24,7 @@ Kind = Literal["person", "organization", "place", "money", "date", "period", "pe
 MOST_SHOWN: Final = 2_000
 _REVENUE: Final = re.compile("营业总收入|营业收入|营收|revenues?|net sales|turnover", re.IGNORECASE)
 _NEAR: Final = 40
+_NAMES: Final = ("person", "organization", "place")
 _MOST_TERMS: Final = 50
 
 
@@ -41,7 +42,10 @@ def _quality() -> str:
     cards = [MODELS / f"entities-{language}" / "1" / "card.json" for language in ("en", "zh")]
     # Not there before the first training, which imports this package; `load` tells of it.
     told = [read_card(card)["quality"] for card in cards if card.exists()]
-    return "; ".join(told) + "; money and dates by grammar: docs/library.md has their figures"
+    return "; ".join(told) + (
+        "; by grammar: 111 of 111 amounts and 187 of 192 days of four English corpora, 45 of 48 amounts and"
+        " 1,278 of 1,292 days and years of a Chinese one"
+    )
 
 
 _CARD: Final[dict[str, Any]] = {
@@ -84,11 +88,21 @@ def find_entities(text: str, today: date | None = None) -> list[Entity]:
     """In the order of the text, without overlap; of two that overlap the surer kind stays."""
     taken = bytearray(len(text))
     kept = []
-    for entity in _candidates(text, today):
-        if not any(taken[entity.start : entity.end]):
+    for candidate in _candidates(text, today):
+        clear = not any(taken[candidate.start : candidate.end])
+        if entity := candidate if clear else _rest(candidate, text, taken):
             taken[entity.start : entity.end] = b"\1" * (entity.end - entity.start)
             kept.append(entity)
     return sorted(kept, key=lambda entity: entity.start)
+
+
+def _rest(entity: Entity, text: str, taken: bytearray) -> Entity | None:
+    """What a date or an amount leaves of a name's beginning: a tagger may run on, `王伟昨天` for `王伟`."""
+    if entity.kind not in _NAMES:
+        return None
+    end = taken.find(1, entity.start, entity.end)
+    left = _entity(entity.kind, text, entity.start, end, entity.more)
+    return left if left.end - left.start >= 2 else None
 
 
 def _candidates(text: str, today: date | None) -> Iterator[Entity]:

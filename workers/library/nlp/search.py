@@ -18,7 +18,8 @@ Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 _K1: Final = 1.2
 _B: Final = 0.5
-_ENDINGS = re.compile(r"(?:ies|(?<=[sxz])es|(?<=[cs]h)es|ing|ed|(?<![su])s|e)$")
+_PLURALS = re.compile(r"(?:(?<=[sxz])es|(?<=[cs]h)es|(?<![su])s)$")
+_ENDINGS = re.compile(r"(?:ing|ed|e|ie|y)$")
 
 
 class Postings(NamedTuple):
@@ -87,8 +88,10 @@ def stem(word: str) -> str:
     """`batches` and `batching` as `batch`: endings are cut, whatever they mean."""
     if len(word) < 4 or not word.isascii():
         return word
-    cut = _ENDINGS.sub("", word)
-    return cut if len(cut) >= 3 else word
+    for endings in (_PLURALS, _ENDINGS):
+        cut = endings.sub("", word)
+        word = cut if len(cut) >= 3 else word
+    return word
 
 
 def packed(postings: Postings) -> dict[str, Any]:

@@ -31,7 +31,10 @@ _LEAD: Final = 0.35
 _ALIKE: Final = 0.7
 Floats = NDArray[np.float64]
 
-QUALITY = "see docs/library.md"
+QUALITY = (
+    "21 English Wikinews articles, three sentences: they hold 67% of the headline's words; the first three"
+    " sentences hold 72%, three at random 41%. Chinese: not measured on a corpus"
+)
 
 
 @capability(

@@ -19,8 +19,8 @@ _CARD: Final[dict[str, Any]] = {
     "source": "rjieba 0.2 (jieba-rs) for Chinese, rules of this project for the rest",
 }
 QUALITY = (
-    "Chinese words against the segmentation of UD Chinese GSDSimp (test, 500 sentences): see docs/library.md;"
-    " every token is text[start:end], by property tests"
+    "F1 of words against UD Chinese-GSDSimp test (12,012 words, which are cut finer there): 0.80; against UD"
+    " English-EWT test (25,097, which parts don't and re-use): 0.92"
 )
 
 

@@ -73,6 +73,10 @@ def test_the_report_of_the_template_is_read_as_the_demo_reads_it(number: int) ->
     assert said["revenue"] == 1.26e9
 
 
+def test_a_name_ends_where_a_date_begins() -> None:
+    assert found("王伟昨天在北京说。") == {"person": ["王伟"], "date": ["昨天"], "place": ["北京"]}
+
+
 def test_values_are_normalised() -> None:
     said = output(ENTITIES, {"text": "昨天付款3.2亿元，增长百分之十二点五。"}, today="2024-05-01")
     values = {entity["kind"]: entity for entity in said["entities"]}
@@ -106,8 +110,8 @@ def test_the_cards_state_what_is_measured_on_texts_that_were_not_trained_on(lang
     for name, digest in card["sha256"].items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
     assert card["size_bytes"] < 6_000_000
-    told = card["figures"][0]
-    assert told["data"] == TESTS[language][0]
+    told = card["figures"][-1]
+    assert told["data"] == TESTS[language][-1]
     measured = score(readers()[language], read(told["data"]))
     assert measured["all"]["f1"] == pytest.approx(told["all"]["f1"], abs=0.002)
     assert (DATA / "README.md").exists()
@@ -133,8 +137,8 @@ def test_entities_are_parts_in_order_and_the_same_each_time(text: str) -> None:
 @pytest.mark.parametrize("part", ["x", "Aa ", "中", "$1 ", "2024年", "公司", "A B C D Inc "])
 def test_the_time_is_bounded(part: str) -> None:
     begun = time.process_time()
-    output(ENTITIES, {"text": part * (30_000 // len(part))})
-    assert time.process_time() - begun < 4
+    output(ENTITIES, {"text": part * (10_000 // len(part))})
+    assert time.process_time() - begun < 2
 
 
 def test_it_is_offered_on_both_sides_at_no_cost() -> None:

