@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ from workers.models.stores import open_store
 
 log = logging.getLogger(__name__)
 
+TELL_S = 5.0
+
 
 class Ready(NamedTuple):
     """A backend that is loaded and checked, of `version`; `refused` says why the active one could not be
@@ -30,6 +33,23 @@ class Ready(NamedTuple):
     version: str
     backend: Backend
     refused: WorkerError | None = None
+
+
+class Progress:
+    """Tells in the log how far a pull is that takes long."""
+
+    def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._what = what
+        self._clock = clock
+        self._bytes = 0
+        self._due = clock() + TELL_S
+
+    def __call__(self, count: int) -> None:
+        self._bytes += count
+        now = self._clock()
+        if now >= self._due:
+            self._due = now + TELL_S
+            log.info("pulling %s: %.0f MB are here", self._what, self._bytes / 1e6)
 
 
 class Source:
@@ -98,7 +118,7 @@ class Source:
                 continue
             checked = active is None or active.version != version or not active.unchecked
             try:
-                folder = here or self.cache.pull(self.repository, name, version)
+                folder = here or self._pull(name, version)
                 try:
                     backend = made_ready(folder, checked=checked)
                 except WorkerError:
@@ -120,8 +140,7 @@ class Source:
         Raises:
             WorkerError: it cannot be pulled, or is not what was added.
         """
-        folder = self.cache.pull(self.repository, name, active.version)
-        return made_ready(folder, checked=not active.unchecked)
+        return made_ready(self._pull(name, active.version), checked=not active.unchecked)
 
     def taken(self, name: str, version: str, using: Iterable[str] = ()) -> None:
         """Note that `version` runs; remove what is older than the versions kept, none of `using`."""
@@ -130,6 +149,9 @@ class Source:
             self.cache.prune(name, {version, *using})
         except RepositoryError as error:
             log.warning("the cache of models is not in order: %s", error)
+
+    def _pull(self, name: str, version: str) -> Path:
+        return self.cache.pull(self.repository, name, version, Progress(f"{name} {version}"))
 
     def _offered(self, name: str) -> Pending | None:
         active: Active | None = None

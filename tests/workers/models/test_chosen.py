@@ -11,7 +11,7 @@ from tests.helpers.models import folder_of
 from workers.backends import Backend, Row
 from workers.errors import Damaged, LoadError
 from workers.models.adding import add
-from workers.models.chosen import Source
+from workers.models.chosen import Progress, Source
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +117,19 @@ def test_a_model_that_cannot_be_read_leaves_the_others(
     (tmp_path / "repo" / "scale" / "active.json").write_bytes(b"{")
     assert [pending.name for pending in source.offered()] == ["other"]
     assert "model scale is not served" in caplog.text
+
+
+def test_a_pull_that_takes_long_is_told_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    time = 0.0
+    progress = Progress("scale 2", lambda: time)
+    for _ in range(120):
+        time += 0.1
+        progress(1_000_000)
+    assert [record.getMessage() for record in caplog.records] == [
+        "pulling scale 2: 50 MB are here",
+        "pulling scale 2: 100 MB are here",
+    ]
 
 
 def test_the_cache_does_not_grow_without_end(source: Source, tmp_path: Path) -> None:
