@@ -123,9 +123,9 @@ def test_a_pull_that_takes_long_is_told_now_and_then(caplog: pytest.LogCaptureFi
     caplog.set_level("INFO")
     time = 0.0
     progress = Progress("scale 2", lambda: time)
-    for _ in range(120):
-        time += 0.1
-        progress(1_000_000)
+    for _ in range(24):
+        time += 0.5
+        progress(5_000_000)
     assert [record.getMessage() for record in caplog.records] == [
         "pulling scale 2: 50 MB are here",
         "pulling scale 2: 100 MB are here",
