@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from benchmarks.engine_load import Bench
 from benchmarks.worker_app import CRAYFISH
 from benchmarks.worker_million import inputs
@@ -21,11 +19,3 @@ async def test_the_crayfish_model_costs_a_fraction_in_batches_and_nobody_waits_l
     assert found[32].cpu_ms * AIM <= found[1].cpu_ms, found
     assert found[32].p95_ms <= found[1].p95_ms, found
     assert found[32].rows_a_run > 16
-
-
-async def test_rows_at_the_rate_of_the_unbatched_model_wait_for_no_batch() -> None:
-    async with Bench(CRAYFISH, "input", inputs(), 32) as bench:
-        await bench.closed(300, 64)
-        await asyncio.sleep(0.05)
-        steady = await bench.opened(200.0, 1.0)
-    assert steady.rows_a_run < 3, "an idle model starts at once"

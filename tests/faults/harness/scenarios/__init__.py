@@ -60,7 +60,7 @@ SCENARIOS: dict[str, Entry] = {
     "slow-cloud": Entry(
         slow_cloud.slow_cloud, Size(1_050, 30.0, seconds=8.0), Size(5_000, 40.0, seconds=30.0)
     ),
-    "full-batches": Entry(workers.full_batches, Size(280, 40.0), Size(10_200, 60.0, deadline_ms=60_000)),
+    "full-batches": Entry(workers.full_batches, Size(280, 60.0), Size(10_000, 90.0, deadline_ms=60_000)),
     "hanging": Entry(
         workers.hanging,
         Size(90, 15.0, deadline_ms=30_000),

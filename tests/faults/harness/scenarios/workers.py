@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
 import time
 from collections.abc import Iterator
@@ -22,9 +23,11 @@ from tests.faults.harness.topic_records import read_topic
 from tests.helpers.redis import free_port
 
 APP = Path(__file__).resolve().parents[2] / "app" / "batches.py"
-EVERY_S = 3.4
-REST_S = 1.5
-"""A worker is left alone for so long after it got ready: what dies before it answers anything is no load."""
+MOST_OPEN = 120
+REST_S = 2.0
+"""A worker is left alone for so long after it got ready: one that is killed before it finished anything is
+suspected of its records, and takes them one at a time."""
+PATIENCE_S = 60.0
 HANG_S = 2.5
 OPEN = 2
 
@@ -39,40 +42,57 @@ def write_rules(folder: Path) -> Path:
 
 
 async def full_batches(folder: Path, size: Size) -> Report:
-    """SIGKILL of one of three workers whenever it has a full batch in hand, about every 3.4 s."""
-    wanted = max(2, int(size.lasts_s / EVERY_S))
+    """SIGKILL of one of three workers with a full batch in hand, whenever 200 more requests were sent."""
+    wanted = max(3, size.requests // 200)
     async with cluster(folder, rules=write_rules(folder)) as at:
         workers = [at.worker("local", number, ("fault/batch",)) for number in range(3)]
         await at.ready([*workers, at.aggregator(), at.router()])
         await asyncio.sleep(1.0)
         killed: list[str] = []
 
-        async def faults(at: Cluster, _: Sent) -> None:
+        async def faults(at: Cluster, sent: Sent) -> None:
             choose = random.Random(size.seed)
-            until = time.monotonic() + size.lasts_s + 10.0
-            readies = dict.fromkeys(workers, 1)
-            due = time.monotonic() + 1.0
-            while len(killed) < wanted and time.monotonic() < until:
-                await asyncio.sleep(0.003)
-                if time.monotonic() < due:
-                    continue
-                name = choose.choice(workers)
-                if at.children.by_name[name].said("is ready") < readies[name] or not _is_full(at, name):
-                    continue
-                if at.children.kill(name):
+            starts = dict.fromkeys(workers, 1)
+            rested = dict.fromkeys(workers, time.monotonic())
+            for number in range(1, wanted + 1):
+                while len(sent.acknowledged) < number * size.requests // (wanted + 1):
+                    await asyncio.sleep(0.05)
+                name = await _with_full_batch(at, workers, starts, rested, choose)
+                if name is not None and at.children.kill(name):
                     at.mark("kill", name)
                     killed.append(name)
-                    readies[name] += 1
-                    due = time.monotonic() + 0.6 * EVERY_S
+                    starts[name] += 1
+                    rested[name] = math.inf
 
         requests = (request(f"r-{n}", "batch", n, size.deadline_ms) for n in range(10**9))
-        report = await under_load("full-batches", at, size, faults, requests=requests, tasks=("batch",))
+        report = await under_load(
+            "full-batches", at, size, faults, requests=requests, tasks=("batch",), most_open=MOST_OPEN
+        )
     judge(report, ok_share=1.0)
     report.more["kills_with_a_full_batch"] = len(killed)
     report.expect(len(killed) >= wanted, f"{len(killed)} of {wanted} kills")
     report.expect(report.duplicate_results == 0, f"{report.duplicate_results} answered twice")
     report.expect(not report.dead_letters, f"dead letters: {report.dead_letters}")
     return report
+
+
+async def _with_full_batch(
+    at: Cluster,
+    workers: list[str],
+    starts: dict[str, int],
+    rested: dict[str, float],
+    choose: random.Random,
+) -> str | None:
+    """A worker that has a full batch in hand now, and has been at work for a while; None where none comes."""
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        for name in choose.sample(workers, len(workers)):
+            if rested[name] == math.inf and at.children.by_name[name].said("is ready") >= starts[name]:
+                rested[name] = time.monotonic() + REST_S
+            if time.monotonic() >= rested[name] and _is_full(at, name):
+                return name
+        await asyncio.sleep(0.003)
+    return None
 
 
 def _is_full(at: Cluster, name: str) -> bool:
