@@ -2,7 +2,7 @@
 
 Conditional random fields, fitted by python-crfsuite (L-BFGS, deterministic) on the corpora of
 `training/data/entities` (its README names them) and simulated business news; measured on test parts of
-UNER that are not trained on. Needs the dependency group `training`. A quarter of an hour on one core.
+UNER that are not trained on. Needs the dependency group `models`. A quarter of an hour on one core.
 """
 
 from __future__ import annotations

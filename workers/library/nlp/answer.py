@@ -21,7 +21,10 @@ UNSURE: Final = "unsure"
 _SHOWN: Final = 1_500
 Question = Annotated[str, Meta(max_length=MOST_CHARACTERS)]
 
-QUALITY: Final = "see docs/library.md"
+QUALITY: Final = (
+    "44 questions on Edgeway's docs: the right page first for 91%, among three for 98%; the sentence itself"
+    " answers about half; 12 of 12 questions on other subjects are unsure. Not calibrated"
+)
 
 
 class _Sentence(NamedTuple):

@@ -21,8 +21,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @cache
 def _words() -> rjieba.Jieba:
-    """One of its own: words added to the package's would be added for the whole process. 26 MB, 0.3 s, and the
-    package reads its own when imported, which takes as long.
+    """One of its own: words added to the package's would be added for the whole process. 26 MB and 0.3 s; the
+    import, which reads the package's, takes as long.
     """
     import rjieba
 

@@ -29,10 +29,9 @@ def test_all_are_offered_with_cards_that_say_what_they_are(monkeypatch: pytest.M
     for card in cards:
         assert card.description
         assert card.cost_per_call == 0
-        if card.capability != "text/clean":
-            assert card.licence, card.capability
-            assert card.source, card.capability
-            assert card.quality, card.capability
+        assert card.licence, card.capability
+        assert card.source, card.capability
+        assert card.quality, card.capability
     assert {c.capability for c in cards if not c.cacheable} == {"nlp/answer"}
 
 
