@@ -6,11 +6,12 @@ import inspect
 from collections.abc import Callable
 from copy import copy
 from functools import partial
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 
 from workers.backends import Row
+from workers.backends.called import hints_of, parameters_of
 from workers.backends.json_schema import schema_of, told
 from workers.errors import BadInput, LoadError
 
@@ -34,7 +35,7 @@ class Arguments:
             LoadError: parameters that no subtask can fill, such as `*args`, or annotations that cannot be
             checked.
         """
-        parameters = tuple(inspect.signature(function).parameters.values())
+        parameters = parameters_of(function)
         names = tuple(parameter.name for parameter in parameters)
         if len(names) == 2 and names[0] == "inputs":
             return None
@@ -44,7 +45,7 @@ class Arguments:
                 f"{label}: a capability takes (inputs, params) or named parameters, no *args, ** or /"
             )
         try:
-            hints = get_type_hints(function, include_extras=True)
+            hints = hints_of(function)
             fields = [_field(parameter, hints.get(parameter.name, Any)) for parameter in parameters]
             return Arguments(msgspec.defstruct(label, fields, kw_only=True), names)
         except (TypeError, NameError) as error:

@@ -8,7 +8,8 @@ Three forms, sync or async:
 - with `batch=True`: `f([(inputs, params), ...]) -> [...]`, one answer a row; a row's answer may be an
   exception
 
-The return annotation makes the card's output schema, and outputs are checked against it; the docstring's
+A class is taken as its objects are called: one is made when the worker loads, which is the place to read a
+model. The return annotation makes the card's output schema, and outputs are checked against it; the docstring's
 first line is the card's description, the whole of it stands in the input schema.
 
 ValueError is `bad_input`, CapabilityError what it says, anything else `backend_error`. Sync functions run in
@@ -29,6 +30,7 @@ from schemas.topics import capability_topic
 from workers.backends import Answer, Call, Row, kin_of
 from workers.backends.arguments import Arguments
 from workers.backends.awaiting import unkept, within
+from workers.backends.called import is_async
 from workers.backends.remote_loop import OwnLoop
 from workers.backends.returns import Returns
 from workers.errors import BadOutput, LoadError
@@ -109,7 +111,7 @@ def capability(
             source=source,
             quality=quality,
         )
-        setattr(function, MARK, (*getattr(function, MARK, ()), Marked(card, batch, load)))
+        setattr(function, MARK, (*_marks(function), Marked(card, batch, load)))
         return function
 
     return mark
@@ -148,14 +150,21 @@ def _named(name: Any) -> tuple[Side, str]:
 def backends_of(function: Function) -> tuple[FunctionBackend, ...]:
     """The backends of a function that was marked by `capability`; none of another."""
     return tuple(
-        FunctionBackend(card, function, batch=batch, load=load)
-        for card, batch, load in getattr(function, MARK, ())
+        FunctionBackend(card, function, batch=batch, load=load) for card, batch, load in _marks(function)
     )
 
 
+def _marks(function: Function) -> tuple[Marked, ...]:
+    # Its own alone: the objects of a marked class have none, nor its subclasses.
+    found: tuple[Marked, ...] = getattr(function, "__dict__", {}).get(MARK, ())
+    return found
+
+
 class FunctionBackend:
-    """A function as a backend. An async one runs on a loop of its own, its rows side by side, each until its
-    deadline: one that does not return by then is cancelled and answered `deadline_exceeded`.
+    """A function as a backend, or a class: `load` makes the object that is called then, `close` closes it.
+
+    An async one runs on a loop of its own, its rows side by side, each until its deadline: one that does not
+    return by then is cancelled and answered `deadline_exceeded`.
     """
 
     def __init__(
@@ -165,10 +174,11 @@ class FunctionBackend:
         self._load = load
         self._loaded = False
         self._function = function
+        self._made: Any = None
         self._batch = batch
         self._arguments = None if batch else Arguments.of(function)
         self._returns = Returns.of(function, batch=batch)
-        self._async = inspect.iscoroutinefunction(function)
+        self._async = is_async(function)
         self.one_by_one = not batch and not self._async
         if self._async:
             # Only what can be ended may run until its calls' deadlines; a plain function that runs hangs.
@@ -176,9 +186,9 @@ class FunctionBackend:
         self._loop = OwnLoop(f"async {card.capability}")
 
     async def load(self) -> None:
-        if self._load is not None and not self._loaded:
+        if not self._loaded:
             try:
-                await asyncio.to_thread(self._load)
+                await asyncio.to_thread(self._make)
             except LoadError:
                 raise
             except Exception as error:
@@ -198,12 +208,29 @@ class FunctionBackend:
         return self._infer(rows, [call.until for call in calls])
 
     def close(self) -> None:
-        self._loaded = False
+        made, self._made, self._loaded = self._made, None, False
         self._loop.close()
+        if callable(ending := getattr(made, "close", None)):
+            ending()
+
+    def _make(self) -> None:
+        if self._load is not None:
+            self._load()
+        if inspect.isclass(self._function):
+            self._made = self._function()
+
+    @property
+    def _callable(self) -> Function:
+        if not inspect.isclass(self._function):
+            return self._function
+        if self._made is None:
+            raise LoadError(f"{self.card.capability} is not loaded; await load() first")
+        made: Function = self._made
+        return made
 
     def _infer(self, rows: Sequence[Row], untils: Sequence[float | None]) -> list[Answer]:
         if self._batch:
-            values = self._function(list(rows))
+            values = self._callable(list(rows))
             if self._async:
                 values = (unkept(self._loop.run(within(values, _latest(untils)))),)
             return self._answers(list(values), len(rows))
@@ -219,8 +246,8 @@ class FunctionBackend:
 
     def _call(self, row: Row) -> Any:
         if self._arguments is None:
-            return self._function(row.inputs, row.params)
-        return self._function(**self._arguments.read(row))
+            return self._callable(row.inputs, row.params)
+        return self._callable(**self._arguments.read(row))
 
     async def _acall(self, row: Row, until: float | None) -> Any:
         # In a coroutine: bad inputs then fail their row alone.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
 from schemas.errors import Malformed
 from schemas.values import all_finite
 from workers.backends import Answer
+from workers.backends.called import hints_of
 from workers.backends.json_schema import schema_of, told
 from workers.errors import BadOutput
 
@@ -34,7 +35,7 @@ class Returns:
     def of(function: Callable[..., Any], *, batch: bool = False) -> Returns:
         """By the return annotation; of a `batch` function that is a list with one answer a row."""
         try:
-            hint = get_type_hints(function, include_extras=True).get("return", Any)
+            hint = hints_of(function).get("return", Any)
         except (TypeError, NameError):
             return Returns()
         if batch:

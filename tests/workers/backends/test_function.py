@@ -269,3 +269,66 @@ def test_codes_that_are_not_a_functions_to_choose_are_refused() -> None:
     with pytest.raises(TypeError, match="bad_input, object_missing"):
         CapabilityError("internal", "x")  # type: ignore[arg-type]
     assert str(BadInput("no date", at="inputs.rows[3]")) == "no date - at inputs.rows[3]"
+
+
+async def test_a_class_is_made_once_and_its_objects_are_called() -> None:
+    made: list[str] = []
+
+    @capability("cloud/nlp/kind", cost=0.1)
+    @capability("local/nlp/kind")
+    class Kind:
+        """The share of kind words.
+
+        Of a list read once.
+        """
+
+        def __init__(self) -> None:
+            made.append("made")
+            self.words = {"good"}
+
+        def __call__(self, text: str, least: int = 1) -> tuple[float, float]:
+            words = text.split()
+            return sum(word in self.words for word in words) / max(least, len(words)), 1.0
+
+        def close(self) -> None:
+            made.append("closed")
+
+    local, cloud = sorted(backends_of(Kind), key=lambda backend: backend.card.side, reverse=True)
+    assert (local.card.side, local.card.model, cloud.card.max_cost) == ("local", "Kind", 0.1)
+    assert local.card.description == "The share of kind words."
+    assert local.card.input_schema["required"] == ["text"]
+    assert local.card.output_schema == {"type": "number"}
+    assert made == []
+    (early,) = local.infer([row(text="good")])
+    assert early.error is not None
+    await local.load()
+    await local.load()
+    assert [answer.output for answer in local.infer([row(text="good bad"), row(text="good")])] == [0.5, 1.0]
+    (wrong,) = local.infer([row(text=5)])
+    assert wrong.error is not None
+    assert wrong.error.code == "bad_input"
+    local.close()
+    assert made == ["made", "closed"]
+    assert backends_of(Kind()) == ()
+    assert backends_of(type("Heir", (Kind,), {})) == ()
+
+
+async def test_objects_and_their_async_calls_can_be_offered_too() -> None:
+    class Echo:
+        async def __call__(self, text: str) -> str:
+            return text
+
+    echo = Echo()
+    async with loaded(capability("local/echo", model="echo")(echo)) as backend:
+        (answer,) = await asyncio.to_thread(backend.infer, [row(text="a")])
+        assert answer.output == "a"
+        assert backend.card.output_schema == {"type": "string"}
+
+    @capability("local/shout")
+    class Shout:
+        async def __call__(self, text: str) -> str:
+            return text.upper()
+
+    async with loaded(Shout) as backend:
+        (answer,) = await asyncio.to_thread(backend.infer, [row(text="a")])
+        assert answer.output == "A"
