@@ -199,7 +199,7 @@ def main(folder: Path) -> None:
     paths = [next((folder / "skimage").glob(f"{name}.*")) for name in PHOTOS]
     paths += [folder / name for name in ("china.jpg", "flower.jpg", "grace_hopper.jpg")]
     calibrating = crops_of(opened(paths))
-    small = quantised(model, calibrating)
+    small = quantised(model, calibrating, leave=("Softmax",))
     labelled = sorted(folder.glob("imagenet_[0-9][0-9]_*.jpg"))
     truth = np.array([int(path.stem.rpartition("_")[2]) for path in labelled])
     tests = [pixels_of(image)[None] for image in opened(labelled)]

@@ -39,7 +39,7 @@ class Graph:
         """The name of a new node's output."""
         self._count += 1
         name = f"t{self._count}"
-        self._nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
+        self._nodes.append(helper.make_node(kind, list(inputs), [name], name=f"n{self._count}", **attributes))
         return name
 
     def conv(
@@ -122,6 +122,8 @@ def quantised(model: Any, batches: Sequence[Array], leave: Sequence[str] = ()) -
             weight_type=QuantType.QInt8,
             activation_type=QuantType.QUInt8,
             nodes_to_exclude=kept,
+            # The logits would be rounded to 256 values, and with them the probabilities.
+            extra_options={"OpTypesToExcludeOutputQuantization": ["Gemm"]},
         )
         return Path(out).read_bytes()
 

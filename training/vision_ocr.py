@@ -6,7 +6,7 @@
 FONTS is a folder with DejaVuSerif.ttf, LiberationSans-Regular.ttf, NotoSansCJK-Regular.ttc,
 NotoSerifCJK-Regular.ttc and wqy-zenhei.ttc (Debian's fonts-dejavu-core, fonts-liberation, fonts-noto-cjk,
 fonts-wqy-zenhei). The texts are our own. `scan.png` beside them is `page.png` of scikit-image, a photographed
-page without known restrictions.
+page of its documentation (BSD-3-Clause).
 """
 
 from __future__ import annotations

@@ -105,9 +105,10 @@ def _answer(records: Mapping[str, Record], loose: list[Item]) -> dict[str, Any]:
         items = tuple(merged(record.items))
         shown = msgspec.structs.replace(record, items=items)
         done.append(msgspec.structs.replace(shown, text="\n".join(_lines(shown))))
+    told = [{"items": (), **msgspec.to_builtins(record)} for record in done]
     texts = [record.text for record in done] + [f"text: {item.text}" for item in loose]
     pairs = sum(len(item.conflicts) for record in done for item in record.items) // 2
-    answer = {"images": done, "loose": loose, "text": "\n\n".join(texts), "conflicts": pairs}
+    answer = {"images": told, "loose": loose, "text": "\n\n".join(texts), "conflicts": pairs}
     # Over the wire tuples are lists: the answer is the same here and there.
     built: dict[str, Any] = msgspec.msgpack.decode(msgspec.msgpack.encode(answer))
     return built

@@ -31,7 +31,9 @@ def overlap(one: Found, other: Found) -> float:
     if wide <= 0 or high <= 0:
         return 0.0
     both = wide * high
-    return both / (one.area + other.area - both)
+    whole = one.area + other.area - both
+    # Of boxes thinner than a float can tell, nothing is left.
+    return both / whole if whole > 0 else 0.0
 
 
 def suppressed(found: Iterable[Found], most: float) -> list[Found]:

@@ -55,6 +55,8 @@ class Captioner:
         """Read the models and run them once."""
         self._model.load()
         self._detector.load()
+        if self._reads:
+            self._engine.load()
 
     def caption(self, raw: bytes, _: dict[str, Any], params: dict[str, Any]) -> Any:
         """`{"caption", "unsure", "subjects", "objects", "text"}` and the confidence."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import Any
 
@@ -25,6 +26,8 @@ MOST_SIDE = 2000
 """Pixels of the longer side that are read; a larger image is made smaller first."""
 SEEK_SIDE = 960
 """Pixels of the longer side in which lines are sought; they are read in the larger image."""
+LEAST_SIDE = 32
+"""What the models need of the shorter side."""
 UNSURE = 0.7
 """Below, the image is read turned as well: upside down, then on its sides."""
 QUALITY = (
@@ -58,6 +61,10 @@ class Engine:
         self._lock = threading.Lock()
         self._models: Any = None
 
+    def load(self) -> None:
+        """Read the models and run them once."""
+        self.lines(Image.new("RGB", (64, 64), "white"))
+
     def lines(self, image: Image.Image) -> list[Line]:
         """What stands in an RGB image, in no order."""
         # The models' own test for upside down lines turned upright ones of a photographed page.
@@ -72,7 +79,7 @@ class Engine:
 
     def _seen(self, image: Image.Image) -> list[Line]:
         # Its channels are taken as OpenCV has them.
-        values = np.ascontiguousarray(np.asarray(image)[:, :, ::-1])
+        values = np.ascontiguousarray(np.asarray(_thick(image))[:, :, ::-1])
         with self._lock:
             if self._models is None:
                 self._models = _loaded()
@@ -96,10 +103,7 @@ class OcrBackend(SourceBackend):
 
     def __init__(self, engine: Engine = ENGINE, *, fetcher: Fetcher | None = None) -> None:
         self._engine = engine
-        super().__init__(CARD, self._read, load=self._warm_up, fetcher=fetcher)
-
-    def _warm_up(self) -> None:
-        self._engine.lines(Image.new("RGB", (64, 64), "white"))
+        super().__init__(CARD, self._read, load=engine.load, fetcher=fetcher)
 
     def _read(self, raw: bytes, _: dict[str, Any], params: dict[str, Any]) -> Any:
         least = params_of(params, Wanted).min_score
@@ -152,6 +156,16 @@ def _loaded() -> Any:
         "EngineConfig.onnxruntime.inter_op_num_threads": 1,
     }
     return RapidOCR(params=given)
+
+
+def _thick(image: Image.Image) -> Image.Image:
+    """The image, padded on the right and below where it would be too thin once made smaller."""
+    least = math.ceil(LEAST_SIDE * max(1.0, max(image.size) / MOST_SIDE))
+    if min(image.size) >= least:
+        return image
+    padded = Image.new("RGB", (max(least, image.width), max(least, image.height)), image.getpixel((0, 0)))
+    padded.paste(image, (0, 0))
+    return padded
 
 
 def _line(box: Any, text: str, score: float, size: tuple[int, int]) -> Line:
