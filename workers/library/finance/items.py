@@ -83,12 +83,10 @@ def _lexicon() -> dict[str, tuple[str | None, bool]]:
 
 
 _LEXICON = _lexicon()
+_LONGEST_FIRST = sorted(map(re.escape, _LEXICON), key=len, reverse=True)
 _TERM = re.compile(
-    "|".join(
-        rf"\b{re.escape(term)}\b" if term.isascii() else re.escape(term)
-        for term in sorted(_LEXICON, key=len, reverse=True)
-    ),
-    re.IGNORECASE,
+    rf"\b(?:{'|'.join(filter(str.isascii, _LONGEST_FIRST))})\b"
+    rf"|{'|'.join(term for term in _LONGEST_FIRST if not term.isascii())}"
 )
 _QUALIFIERS = frozenset((
     "total", "consolidated", "net", "quarterly", "annual", "record", "overall", "group", "company", "its",
@@ -103,11 +101,19 @@ _PART = re.compile(r"(?:(?<!主营)业务|产品|分部|板块|地区|国内|海
 def find_items(text: str) -> Iterator[Mention]:
     """Every mention, in the order of the text. The revenue of a part ("Services revenue") is none of the
     whole's."""
-    for match in _TERM.finditer(text):
-        item, negative = _LEXICON[match[0].lower()]
+    for match in _TERM.finditer(_lower(text)):
+        item, negative = _LEXICON[match[0]]
         if item == "revenue" and _of_a_part(text[max(0, match.start() - 30) : match.start()]):
             item = None
         yield Mention(item, match.start(), match.end(), negative)
+
+
+def _lower(text: str) -> str:
+    """In small letters, every character in its place: a few letters become two when lowered."""
+    lower = text.lower()
+    if len(lower) == len(text):
+        return lower
+    return "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
 
 
 def _of_a_part(before: str) -> bool:
