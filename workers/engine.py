@@ -147,7 +147,7 @@ class Engine:
         if busy:
             log.warning("%s is still running; its backend is left as it is", self.backend.card.capability)
         if id(self.backend) not in busy:
-            self.backend.close()
+            _close(self.backend)
 
     def _note(self, number: int, run: Running | None) -> None:
         """What runs under a claim from now on."""
@@ -225,5 +225,5 @@ async def loaded(backend: Backend) -> float:
 def _close(backend: Backend) -> None:
     try:
         backend.close()
-    except Exception as error:  # noqa: BLE001 - a user's backend; the one in its place works
-        log.warning("%s: the old backend did not close: %s", backend.card.capability, type(error).__name__)
+    except Exception as error:  # noqa: BLE001 - a user's backend; whatever comes after it must go on
+        log.warning("%s: a backend did not close: %s", backend.card.capability, type(error).__name__)

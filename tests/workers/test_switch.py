@@ -226,6 +226,8 @@ async def test_a_close_that_raises_is_logged_and_harms_nobody(caplog: pytest.Log
         await until(lambda: "did not close" in caplog.text)
         await handle(worker, lane, numbered(2))
         await until(lambda: len(lane.settled) == 2)
+        worker.switch(Sticky(3))
+    assert caplog.text.count("did not close") == 2, "neither does a stop fail by it"
 
 
 class SlowPayer:
