@@ -22,7 +22,7 @@ from workers.models.repository import Repository
 pytestmark = pytest.mark.integration
 log = logging.getLogger(__name__)
 
-TAKEN_UP_MS = 3000
+TAKEN_UP_MS = 5000
 """From the activation to the first answer of the new version, on a busy machine; 0.1 s of it are the poll."""
 
 

@@ -175,7 +175,8 @@ def remove_folder(target: Path) -> None:
         return
     gone = Path(tempfile.mkdtemp(prefix=f".gone-{target.name}-", dir=target.parent))
     target.rename(gone / "it")
-    shutil.rmtree(gone)
+    for each in target.parent.glob(".gone-*"):  # also those of processes that were killed here
+        shutil.rmtree(each, ignore_errors=True)
 
 
 def sync_folder(folder: Path) -> None:

@@ -121,11 +121,11 @@ class Cache:
         """Remove versions beyond the `keep` that were used last, none of `using`; what was removed."""
         kept = set(using)
         gone = [v for v in self.versions(name)[keep:] if v not in kept]
+        if not gone:
+            return []
         with self._told(self._root / name), self._locked(name):
             for version in gone:
                 remove_folder(self._root / name / version)
-            for old in (self._root / name).glob(".gone-*"):
-                shutil.rmtree(old, ignore_errors=True)
         return gone
 
     def _is_there(self, target: Path, raw: bytes) -> bool:
