@@ -9,7 +9,9 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_S = 10.0
-"""A connection may take so long over the head of a request, or over reading an answer, before it is cut."""
+"""A connection may take so long over the head of a request before it is cut."""
+READ_S = 30.0
+"""So long may an answer wait that is written and not read."""
 LINGER_S = 2.0
 """So long a body is read and dropped after its call was refused."""
 KEEP_ALIVE_S = 15
@@ -21,6 +23,7 @@ class Guarded(H11Protocol):
     """uvicorn waits without limit for the first byte and the rest of a head, and for a reader of answers."""
 
     _guard: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         if len(self.connections) >= CONNECTIONS:
@@ -33,6 +36,7 @@ class Guarded(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._let_go()
+        self._read()
         super().connection_lost(exc)
 
     def handle_events(self) -> None:
@@ -46,6 +50,19 @@ class Guarded(H11Protocol):
         unread = self.conn.their_state is h11.SEND_BODY
         self._watch(LINGER_S if unread else KEEP_ALIVE_S + HEAD_S)
         super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self._unread or self.loop.call_later(READ_S, self._late)
+
+    def resume_writing(self) -> None:
+        self._read()
+        super().resume_writing()
+
+    def _read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _watch(self, seconds: float) -> None:
         self._let_go()

@@ -9,8 +9,8 @@ Three forms, sync or async:
   exception
 
 A class is taken as its objects are called: one is made when the worker loads, which is the place to read a
-model. The return annotation makes the card's output schema, and outputs are checked against it; the docstring's
-first line is the card's description, the whole of it stands in the input schema.
+model. The return annotation makes the card's output schema, and outputs are checked against it; the
+docstring's first line is the card's description, the whole of it stands in the input schema.
 
 ValueError is `bad_input`, CapabilityError what it says, anything else `backend_error`. Sync functions run in
 a thread, so they must be thread-safe only where the worker is told to use several threads for a capability.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import threading
@@ -347,6 +348,27 @@ async def test_slow_clients_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None
         assert halved.startswith(b"HTTP/1.1 408 ")
         assert (await door.call("/summarize", {"text": "a"})).status_code == 200
         assert door.door.calls == 0
+
+
+async def test_a_client_that_reads_no_answers_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "READ_S", 0.3)
+
+    @capability("local/test/long")
+    def long(n: int) -> str:
+        return "x" * 900_000
+
+    async with served(long) as door:
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.port, limit=2**12)
+        ask = _request({"n": 1}, "/long").replace(b"Connection: close\r\n", b"")
+        writer.write(ask * 20)
+        await asyncio.sleep(2.0)
+        found = b""
+        with contextlib.suppress(ConnectionError):
+            while chunk := await reader.read(2**20):
+                found += chunk
+        assert len(found) < 20 * 900_000
+        writer.close()
+        assert (await door.call("/long", {"n": 1})).status_code == 200
 
 
 async def test_a_slow_call_is_not_taken_for_a_slow_client(monkeypatch: pytest.MonkeyPatch) -> None:
