@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgeway.roles import serving
 from edgeway.roles.restart import CALM_S, COUNT, next_restart
+from streams.delivery import Stuck, TwinTookOver
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
@@ -79,3 +85,44 @@ def test_a_stop_during_the_pause_is_obeyed_at_once(tmp_path: Path, number: signa
         time.sleep(0.5)
         child.send_signal(number)
         assert child.wait(5) == -number
+
+
+class Ended(Exception):
+    """What would end this process."""
+
+
+@pytest.mark.parametrize(
+    ("name", "on_stuck", "error", "how"),
+    [
+        ("worker", "restart", Stuck("a model"), "restart"),
+        ("worker", "exit", Stuck("a model"), "exit 1"),
+        ("up", "restart", Stuck("a model"), "exit 1"),
+        ("router", "restart", Stuck("a record"), "exit 1"),
+        ("worker", "restart", TwinTookOver("a twin"), "exit 1"),
+    ],
+)
+async def test_only_a_worker_that_hangs_starts_again(
+    monkeypatch: pytest.MonkeyPatch, name: str, on_stuck: str, error: Exception, how: str
+) -> None:
+    async def nothing() -> None: ...
+
+    async def fails(stop: asyncio.Event) -> None:
+        raise error
+
+    def ends(how: str) -> Callable[[float], None]:
+        def end(number: float) -> None:
+            raise Ended(how.format(number))
+
+        return end
+
+    monkeypatch.setattr(serving, "restart", ends("restart"))
+    monkeypatch.setattr(serving, "_exit_now", ends("exit {:d}"))
+    process: Any = SimpleNamespace(
+        name=name,
+        settings=SimpleNamespace(on_stuck=on_stuck),
+        start=nothing,
+        stop=nothing,
+        host=SimpleNamespace(wait=fails),
+    )
+    with pytest.raises(Ended, match=f"^{how}$"):
+        await serving._until_stopped(process, asyncio.Event(), None)
