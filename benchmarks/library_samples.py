@@ -104,11 +104,19 @@ def _images() -> Iterator[Sample]:
         {"text": "A cat on a sofa"},
         {"image_url": "https://example.com/cat.png", "caption": "A cat on a sofa"},
     ]
-    yield Sample("multimodal/align", "multimodal/align", {"parts": parts})
+    for name in ("multimodal/align", "multimodal/fuse"):
+        yield Sample(name, name, {"parts": parts})
     if not pictures:
         return
     image = {"image": next(path for path in pictures if path.stat().st_size > 20_000).read_bytes()}
-    for name in ("image/preprocess", "image/ocr", "vision/classify", "vision/detect", "vision/caption"):
+    for name in (
+        "image/preprocess",
+        "image/ocr",
+        "vision/classify",
+        "vision/detect",
+        "vision/caption",
+        "image_captioning",
+    ):
         more = {"width": 224, "height": 224} if name == "image/preprocess" else {}
         yield Sample(name, name, image, more)
-    yield Sample("file/type", "file/type", {"data": image["image"]})
+    yield Sample("file/type", "file/type", {"file": image["image"]})

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.library_samples import BOUND_MS, samples
 from workers import library
 from workers.backends import Row
 
@@ -53,6 +54,16 @@ def test_a_card_says_where_it_comes_from_and_how_good_it_is(backend: Any) -> Non
     assert all((card.licence, card.source, card.quality, card.description))
     assert card.cost_per_call == 0
     assert len(card.quality) < 600
+
+
+def test_the_benchmark_has_a_sample_of_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDGEWAY_KB", str(tmp_path))  # else the benchmark sets it
+    found = samples(tmp_path)
+    offered = {b.card.capability for b in library.backends if b.card.side == "local"}
+    assert {sample.capability for sample in found} == offered
+    assert BOUND_MS.keys() >= {
+        sample.label for sample in found if not sample.label.startswith(("image", "vision"))
+    }
 
 
 def test_there_are_examples() -> None:
