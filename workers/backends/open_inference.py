@@ -53,6 +53,8 @@ class OpenInferenceBackend:
         self.provider = ""
 
     async def load(self) -> None:
+        if self._plan is not None:
+            return
         self._wire.start()
         try:
             model = await asyncio.to_thread(self._wire.run, awaited(self._wire.look, self._ready_s))
@@ -60,6 +62,9 @@ class OpenInferenceBackend:
         except LoadError as error:
             self.close()
             raise LoadError(f"{self.card.capability}: {self._wire.host}: {error}") from error
+        except BaseException:
+            self.close()
+            raise
         self._rows, self._plan = Rows(found.ports), found
         self.provider = model.server
 
@@ -75,26 +80,35 @@ class OpenInferenceBackend:
         return self.infer_calls(rows, [Call("", until)] * len(rows))
 
     def infer_calls(self, rows: Sequence[Row], calls: Sequence[Call]) -> list[Answer]:
-        if self._plan is None:
+        plan = self._plan
+        if plan is None:
             raise LoadError(f"{self.card.capability} is not loaded; await load() first")
-        return self._wire.run(self._all(rows, calls, self._plan))
+        read = [
+            self._read(place, row, call) for place, (row, call) in enumerate(zip(rows, calls, strict=True))
+        ]
+        items = [item for item in read if isinstance(item, Item)]
+        found = self._wire.run(self._asked(items, rows, plan)) if items else {}
+        return [found[item.place] if isinstance(item, Item) else item for item in read]
 
     def close(self) -> None:
+        self._plan = None
         self._wire.close()
 
-    async def _all(self, rows: Sequence[Row], calls: Sequence[Call], plan: Plan) -> list[Answer]:
+    def _read(self, place: int, row: Row, call: Call) -> Item | Answer:
+        """What is to be asked for a row, or why it is not."""
         now = time.monotonic()
-        answers: list[Answer | None] = [None] * len(rows)
-        items: list[Item] = []
-        for place, (row, call) in enumerate(zip(rows, calls, strict=True)):
-            bounded = Call(call.subtask, min(call.until, now + self._limits.timeout_s))
-            try:
-                parameters(row.params)
-                items.append(Item(place, self._rows.read(row), bounded))
-            except BadInput as error:
-                answers[place] = Answer(error=told(error, self.card.capability), cost=0.0)
-            if call.until <= now and answers[place] is None:
-                answers[items.pop().place] = self._late()
+        if call.until <= now:
+            late = Trouble("was not asked: the deadline had passed", code="deadline_exceeded", free=True)
+            return late.answer(self.card.capability, self._wire.host)
+        try:
+            parameters(row.params)
+            arrays = self._rows.read(row)
+        except BadInput as error:
+            return Answer(error=told(error, self.card.capability), cost=0.0)
+        return Item(place, arrays, call._replace(until=min(call.until, now + self._limits.timeout_s)))
+
+    async def _asked(self, items: Sequence[Item], rows: Sequence[Row], plan: Plan) -> dict[int, Answer]:
+        """The answer of each place."""
         apart = Apart(
             self.card,
             self._wire.host,
@@ -102,10 +116,8 @@ class OpenInferenceBackend:
             repeatable=self.card.max_cost == 0 or self._limits.idempotent,
         )
         groups = chunks(items, plan.most_rows, [kin_of(Row({}, row.params)) for row in rows])
-        for found in await asyncio.gather(*(apart.answers(group) for group in groups)):
-            for place, answer in found:
-                answers[place] = answer
-        return [answer for answer in answers if answer is not None]
+        found = await asyncio.gather(*(apart.answers(group) for group in groups))
+        return dict(pair for pairs in found for pair in pairs)
 
     async def _ask(self, items: Sequence[Item], rows: Sequence[Row], plan: Plan) -> list[Answer]:
         """One call. Raises Trouble or BadInput."""
@@ -125,16 +137,12 @@ class OpenInferenceBackend:
         outputs = by_name(tensors, plan.outputs, len(items), batched=batched)
         try:
             answers = self._post(outputs, [rows[item.place] for item in items])
-        except (ValueError, TypeError, LookupError) as error:
+        except Exception as error:
             text = f"answered outputs that cannot be read as an answer ({type(error).__name__})"
             raise Trouble(text, code="bad_output") from error
         if len(answers) != len(items):
             raise Trouble(f"gave {len(answers)} answers for {len(items)} rows", code="bad_output")
         return answers
-
-    def _late(self) -> Answer:
-        late = Trouble("was not asked: the deadline had passed", code="deadline_exceeded", free=True)
-        return late.answer(self.card.capability, self._wire.host)
 
 
 def build(card: Card, options: Mapping[str, Any]) -> OpenInferenceBackend:

@@ -83,6 +83,8 @@ class Apart:
         except Trouble as trouble:
             failed = trouble.answer(self._card.capability, self._service)
             halve = trouble.code == "bad_input" or (self._model_failed(items, trouble) and left.take())
+        except Exception as error:  # noqa: BLE001 - raised on, it would have the whole batch asked again
+            failed, halve = Answer(error=told(error, self._card.capability)), False
         if len(items) == 1 or not halve:
             return [(item.place, failed) for item in items]
         parts = await self._halves(items, left)

@@ -34,8 +34,8 @@ class RestWire:
         self, capability: str, url: str, place: Place, limits: Limits, keys: Keys, binary: bool | None
     ) -> None:
         given = url_of(capability, url)
-        if given.query or given.fragment:
-            raise LoadError(f"{capability}: its URL has a query; write http://HOST:PORT alone")
+        if given.query or given.fragment or given.userinfo:
+            raise LoadError(f"{capability}: its URL has a query or a key; write http://HOST:PORT alone")
         self.host = given.netloc.decode()
         self._base = str(given).rstrip("/").removesuffix("/v2")
         self._place = place
@@ -75,9 +75,12 @@ class RestWire:
         body, headers = request_of(ask, raw=self._raw)
         return tensors_of(await self._remote.post(card, self._target, body, call, headers))
 
-    async def _get(self, client: httpx.AsyncClient, path: str) -> tuple[int, bytes]:
+    async def _get(self, client: httpx.AsyncClient, path: str, method: str = "GET") -> tuple[int, bytes]:
+        body = b"{}" if method == "POST" else None
         try:
-            async with client.stream("GET", self._base + path, headers=self._keys.headers()) as response:
+            async with client.stream(
+                method, self._base + path, content=body, headers=self._keys.headers()
+            ) as response:
                 if response.status_code in (401, 403):
                     raise LoadError(
                         f"the server answered {response.status_code}: the key is missing or refused"
@@ -95,11 +98,9 @@ class RestWire:
         else:
             text = f"{self._place} is not there or not ready: the server answered {status}"
         try:
-            listed = await client.post(
-                f"{self._base}/v2/repository/index", content=b"{}", headers=self._keys.headers()
-            )
-            models = msgspec.json.decode(listed.content[:_MOST_TOLD], type=list[_Listed])
-        except (httpx.HTTPError, msgspec.MsgspecError):
+            _, body = await self._get(client, "/v2/repository/index", "POST")
+            models = msgspec.json.decode(body, type=list[_Listed])
+        except (NotYet, msgspec.MsgspecError):
             return text
         return f"{text}; it has {', '.join(sorted({model.name for model in models})) or 'none'}"
 

@@ -350,6 +350,22 @@ async def test_classes_have_names_and_a_confidence(rest: FaultyServer) -> None:
     assert answer.confidence == pytest.approx(1 / (1 + np.exp(-2.0)))
 
 
+async def test_a_post_of_one_s_own_that_fails_is_told(rest: FaultyServer) -> None:
+    def post(outputs: Any, asked: Sequence[Row]) -> list[Answer]:
+        raise AttributeError("4111-1111-secret")
+
+    backend = OpenInferenceBackend(card(), url=rest.url, model="double", post=post)
+    await backend.load()
+    try:
+        answers = await asked(backend, [Row({"x": [1.0, 2.0]}, {})] * 2)
+    finally:
+        backend.close()
+    for answer in answers:
+        assert answer.error is not None
+        assert answer.error.code == "bad_output"
+        assert "secret" not in answer.error.message
+
+
 async def test_outputs_can_be_renamed_and_one_be_the_confidence(rest: FaultyServer) -> None:
     named = await loaded(rest.url, outputs={"y": "twice"})
     sure = await loaded(rest.url, confidence="y")
@@ -372,6 +388,7 @@ async def test_outputs_can_be_renamed_and_one_be_the_confidence(rest: FaultyServ
         ({"url": "grpc://host:1/path", "model": "m"}, "grpc://HOST:PORT"),
         ({"url": "grpc://user:secret@host:1", "model": "m"}, "grpc://HOST:PORT"),
         ({"url": "http://h?key=secret", "model": "m"}, "query"),
+        ({"url": "http://user:secret@h", "model": "m"}, "key"),
         ({"url": "http://h", "model": "m", "modle": 1}, "modle"),
         ({"url": "http://h", "model": "m", "labels": ["a"], "outputs": ["y"]}, "does not go with"),
         ({"url": "http://h", "model": "m", "rows_per_call": 0}, "rows_per_call"),
