@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import shutil
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,9 @@ from edgeway.models_watch import RETRY_S, ServedModel
 from streams.settings import Settings
 from tests.helpers.models import folder_of, scaler
 from workers.errors import CheckFailed
+from workers.models import ready
 from workers.models.adding import add
+from workers.models.check import Check
 from workers.models.chosen import Source
 from workers.worker import Worker
 
@@ -142,6 +146,32 @@ async def test_one_that_answers_otherwise_is_refused_until_it_is_activated_again
     source.repository.activate("scale", "3")
     await model.look()
     assert version(worker) == "3"
+
+
+async def test_a_model_that_hangs_is_refused_while_the_loop_goes_on(
+    source: Source, served: tuple[ServedModel, Worker, Steady], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, worker, _ = served
+    hangs = threading.Event()
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.01)
+            ticks += 1
+
+    monkeypatch.setattr(ready, "check_of", lambda folder: Check(deadline_s=0.3))
+    monkeypatch.setattr(ready, "run", lambda backend, check: hangs.wait(30))
+    source.repository.activate("scale", "2")
+    ticking = asyncio.create_task(tick())
+    await model.look()
+    ticking.cancel()
+    hangs.set()
+    assert version(worker) == "1"
+    assert ticks > 5
+    await model.look()
+    assert version(worker) == "1"
 
 
 async def test_a_repository_that_is_away_is_told_once(
