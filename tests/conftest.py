@@ -15,8 +15,6 @@ from tests.helpers.servers import (
     llama_embedder,
     llama_server,
     mlserver,
-    own_mlserver,
-    own_s3_server,
     s3_server,
 )
 
@@ -24,8 +22,6 @@ __all__ = [
     "llama_embedder",
     "llama_server",
     "mlserver",
-    "own_mlserver",
-    "own_s3_server",
     "redis_server",
     "s3_server",
 ]

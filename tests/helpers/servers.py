@@ -203,17 +203,9 @@ def running(server: S) -> Iterator[S]:
 
 @pytest.fixture(scope="session")
 def mlserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MLServer]:
-    """One for the whole run (3 s to start): not to be killed."""
+    """One for the whole run (3 s to start): a test that kills it starts it again."""
     need_servers()
     with running(MLServer(tmp_path_factory.mktemp("mlserver"))) as server:
-        yield server
-
-
-@pytest.fixture
-def own_mlserver(tmp_path: Path) -> Iterator[MLServer]:
-    """One of this test's own, to be killed."""
-    need_servers()
-    with running(MLServer(tmp_path)) as server:
         yield server
 
 
@@ -222,14 +214,6 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """One for the whole run: tests use buckets of their own, and do not kill it."""
     need_servers()
     with running(S3Server(tmp_path_factory.mktemp("s3"))) as server:
-        yield server
-
-
-@pytest.fixture
-def own_s3_server(tmp_path: Path) -> Iterator[S3Server]:
-    """One of this test's own, to be killed."""
-    need_servers()
-    with running(S3Server(tmp_path)) as server:
         yield server
 
 
