@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import logging
 import time
 from collections.abc import Iterator, Mapping
@@ -213,6 +214,12 @@ async def test_sizes_there_and_back(server: FaultyServer) -> None:
     assert "more than 9 bytes" in told(
         await ask(HttpBackend(PAID, server.url, limits=Limits(answer_bytes=9)))
     )
+
+
+async def test_nothing_is_unpacked(server: FaultyServer) -> None:
+    server.fault = lambda _: Fault(headers={"content-encoding": "gzip"}, body=gzip.compress(b'{"output": 1}'))
+    assert "answered compressed" in told(await ask(HttpBackend(PAID, server.url)))
+    assert server.calls[0].headers["accept-encoding"] == "identity"
 
 
 async def test_a_key_of_a_file_is_read_anew(server: FaultyServer, tmp_path: Path) -> None:
