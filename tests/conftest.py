@@ -15,6 +15,7 @@ from tests.helpers.servers import (
     llama_embedder,
     llama_server,
     mlserver,
+    own_s3_server,
     s3_server,
 )
 
@@ -22,6 +23,7 @@ __all__ = [
     "llama_embedder",
     "llama_server",
     "mlserver",
+    "own_s3_server",
     "redis_server",
     "s3_server",
 ]

@@ -218,6 +218,14 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 
 @pytest.fixture
+def own_s3_server(tmp_path: Path) -> Iterator[S3Server]:
+    """One of this test's own, to be killed."""
+    need_servers()
+    with running(S3Server(tmp_path)) as server:
+        yield server
+
+
+@pytest.fixture
 def llama_server(tmp_path: Path) -> Iterator[LlamaServer]:
     """Chat, one of this test's own (0.2 s to start): it may be killed."""
     need_servers()
