@@ -72,7 +72,7 @@ class Damaged(RepositoryError):
 
 
 class CheckFailed(WorkerError):
-    """A model that does not answer its recorded inputs as recorded; the message names the first difference."""
+    """A model that answers its recorded inputs otherwise; the message names the first difference."""
 
 
 def failure_of(error: BaseException, capability: str) -> Failure:
