@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from edgeway.cli import main
+from tests.helpers.docker import ROOT
 from tests.helpers.models import folder_of
 from workers.backends import Row
 from workers.errors import BadInput, LoadError
@@ -193,6 +196,21 @@ def test_the_command_adds_nothing_that_loses_too_much(
     assert not told["added"]
     assert main(["models", "list", *repository, "--json"]) == 0
     assert report_of(capsys)["versions"] == ["1"]
+
+
+def test_the_commands_of_the_page_run(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```sh int8\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EDGEWAY_MODELS", "models")
+    monkeypatch.setenv("EDGEWAY_MODELS_CACHE", "cache")
+    assert main(["models", "add", str(folder), "--name", "damage", "--activate"]) == 0
+    written(tmp_path / "held-out.jsonl", samples())
+    for line in block.splitlines():
+        assert main(shlex.split(line)[1:]) == 0, line
+    assert "damage 1-int8 is active, in place of 1" in capsys.readouterr().out
 
 
 def test_the_command_names_what_it_cannot_read(
