@@ -27,12 +27,15 @@ class Tagger(NamedTuple):
     moves: Floats
 
     def tag(self, features: Sequence[Sequence[str]]) -> tuple[list[str], Floats]:
-        """The best tags, and how probable each of them is by its unit's scores alone [units]."""
+        """The best tags, and how probable each of them is [units]; 1 where no unit is of a name."""
         if not features:
             return [], np.zeros(0, np.float32)
         scores = self.scores(features)
         best = _viterbi(scores, self.moves)
-        return [self.tags[k] for k in best], _shares(scores, self.moves)[np.arange(len(best)), best]
+        tags = [self.tags[k] for k in best]
+        if set(tags) == {"O"}:
+            return tags, np.ones(len(tags), np.float32)
+        return tags, _shares(scores, self.moves)[np.arange(len(best)), best]
 
     def scores(self, features: Sequence[Sequence[str]]) -> Floats:
         last, rows = len(self.weights) - 1, self.rows
@@ -79,20 +82,16 @@ def _viterbi(scores: Floats, moves: Floats) -> list[int]:
 
 
 def _shares(scores: Floats, moves: Floats) -> Floats:
-    """Marginal probabilities [units, tags] by the forward-backward algorithm."""
-    ahead = np.empty_like(scores)
-    behind = np.zeros_like(scores)
-    ahead[0] = scores[0]
-    for at in range(1, len(scores)):
-        ahead[at] = scores[at] + _logsum(ahead[at - 1][:, None] + moves, 0)
-    for at in range(len(scores) - 2, -1, -1):
-        behind[at] = _logsum(moves + (scores[at + 1] + behind[at + 1])[None, :], 1)
-    both = ahead + behind
-    shares: Floats = np.exp(both - _logsum(both, 1)[:, None])
+    """Marginal probabilities [units, tags] by the forward-backward algorithm, scaled at each unit."""
+    seen = np.exp((scores - scores.max(axis=1, keepdims=True)).astype(np.float64))
+    after, before = np.exp(moves.astype(np.float64)), np.exp(moves.T.astype(np.float64))
+    ahead, behind = seen.copy(), np.ones_like(seen)
+    for at in range(1, len(seen)):
+        row = (ahead[at - 1] @ after) * seen[at]
+        ahead[at] = row / row.sum()
+    for at in range(len(seen) - 2, -1, -1):
+        row = (behind[at + 1] * seen[at + 1]) @ before
+        behind[at] = row / row.sum()
+    both = ahead * behind
+    shares: Floats = (both / both.sum(axis=1, keepdims=True)).astype(np.float32)
     return shares
-
-
-def _logsum(values: Floats, axis: int) -> Floats:
-    top = values.max(axis=axis, keepdims=True)
-    summed: Floats = (top + np.log(np.exp(values - top).sum(axis=axis, keepdims=True))).squeeze(axis)
-    return summed
