@@ -36,13 +36,24 @@ TERMS: dict[str, tuple[str, ...]] = {
     "eps": (
         "基本每股收益", "稀释每股收益", "每股收益", "每股盈利", "diluted earnings per share",
         "basic earnings per share", "earnings per diluted share", "earnings per basic share",
-        "earnings per share", "diluted eps", "eps",
+        "earnings per share", "net income per diluted share", "net income per basic share",
+        "net income per share", "diluted eps", "eps",
     ),
     "shares": ("总股本", "股本总数", "weighted average shares", "shares outstanding"),
 }  # fmt: skip
 """By item; the first Chinese and the first English name that fits are the ones charts show."""
 
-LOSSES = ("归母净亏损", "净亏损", "净损失", "net loss", "operating loss", "经营亏损", "营业亏损")
+LOSSES = {
+    "net_profit": ("归母净亏损", "净亏损", "净损失", "net loss"),
+    "operating_profit": ("经营亏损", "营业亏损", "operating loss", "loss from operations"),
+    "eps": (
+        "每股亏损",
+        "net loss per share",
+        "net loss per diluted share",
+        "loss per share",
+        "loss per diluted share",
+    ),
+}
 STATED = {
     "gross_margin": ("毛利率", "gross margin"),
     "operating_margin": ("营业利润率", "经营利润率", "operating margin"),
@@ -76,9 +87,8 @@ def _lexicon() -> dict[str, tuple[str | None, bool]]:
     found: dict[str, tuple[str | None, bool]] = dict.fromkeys(_OTHER, (None, False))
     for item, terms in (*TERMS.items(), *STATED.items()):
         found |= dict.fromkeys(terms, (item, False))
-    for term in LOSSES:
-        operating = term.startswith(("operating", "经营", "营业"))
-        found[term] = ("operating_profit" if operating else "net_profit", True)
+    for item, terms in LOSSES.items():
+        found |= dict.fromkeys(terms, (item, True))
     return found
 
 
@@ -92,9 +102,15 @@ _QUALIFIERS = frozenset((
     "total", "consolidated", "net", "quarterly", "annual", "record", "overall", "group", "company", "its",
     "the", "their", "our", "of", "and", "in", "with", "year", "full-year", "fiscal", "quarter", "gaap", "had",
     "by", "a", "first", "second", "third", "fourth", "first-quarter", "second-quarter", "third-quarter",
-    "fourth-quarter", "that", "while", "on", "was", "were", "expects", "from",
+    "fourth-quarter", "that", "while", "on", "was", "were", "expects", "from", "reports", "posts", "records",
+    "generates", "has", "saw", "shows", "for", "to", "at", "as", "or", "but", "which", "this", "an", "full",
+    "half-year", "interim", "global", "worldwide", "higher", "lower", "strong",
 ))  # fmt: skip
 _WORD = re.compile(r"([A-Za-z][\w-]*|'s|\u2019s)\s+$")
+_NO_AMOUNT = re.compile(
+    r"\s(?:per|growth|ratio|multiple|target|tax)\b|(?:增长额|增幅|目标|占比)", re.IGNORECASE
+)
+"""Behind an item: what follows is not its amount."""
 _PART = re.compile(r"(?:(?<!主营)业务|产品|分部|板块|地区|国内|海外|境外|境内|子公司|其他)$")
 
 
@@ -104,6 +120,8 @@ def find_items(text: str) -> Iterator[Mention]:
     for match in _TERM.finditer(_lower(text)):
         item, negative = _LEXICON[match[0]]
         if item == "revenue" and _of_a_part(text[max(0, match.start() - 30) : match.start()]):
+            item = None
+        if _NO_AMOUNT.match(text, match.end()):
             item = None
         yield Mention(item, match.start(), match.end(), negative)
 
@@ -132,10 +150,20 @@ _LABEL_NOISE = re.compile(
 
 def item_of(label: str) -> str | None:
     """The item of a table's row; None where the label is none of TERMS, whole."""
-    plain = " ".join(_LABEL_NOISE.sub("", label.strip()).replace("\u2019", "'").split()).lower()
+    plain = _plain(label)
     if plain in TERMS:
         return plain
-    if plain in ("gross margin", "net loss", "net income (loss)"):
-        return "gross_profit" if plain == "gross margin" else "net_profit"
+    if plain == "gross margin":
+        return "gross_profit"
     item, _negative = _LEXICON.get(plain, (None, False))
     return item if item in TERMS else None
+
+
+def is_loss(label: str) -> bool:
+    """Whether a row's amounts are losses, written without a sign."""
+    return _LEXICON.get(_plain(label), (None, False))[1]
+
+
+def _plain(label: str) -> str:
+    """Without numbering and what stands in brackets: `四、净利润（净亏损以“-”号填列）` is `净利润`."""
+    return " ".join(_LABEL_NOISE.sub("", label.strip()).replace("\u2019", "'").split()).lower()

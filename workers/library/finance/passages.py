@@ -36,7 +36,8 @@ _AFTER_QUARTER = re.compile(
 )
 _TO = re.compile(r"(?:\bto|至|到|达|为)\s*$", re.IGNORECASE)
 _CHANGE = re.compile(
-    r"(?:\bby|(?:increase|decrease|gain|rise|decline) of|(?:增加|减少|增长|下降|上升|多|少)了?)\s*$",
+    r"(?:\b(?:by|increased|decreased|grew|rose|fell|declined|up|down|more|less)"
+    r"|(?:increase|decrease|gain|rise|decline) of|(?:增加|减少|增长|下降|上升|多|少)了?)\s*$",
     re.IGNORECASE,
 )
 _PER_SHARE = re.compile(

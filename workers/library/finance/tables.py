@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from workers.errors import BadInput
 from workers.library.finance.amounts import CURRENCIES, find_amounts, find_percents, narrow, power_of, scaled
-from workers.library.finance.items import STATED, TERMS, item_of
+from workers.library.finance.items import STATED, TERMS, is_loss, item_of
 from workers.library.finance.passages import Figure, Reading, Stated
 from workers.library.finance.periods import period_of, recency
 
@@ -100,7 +100,7 @@ def _take(
     if read is None or item is None:
         return
     value, within, own = read
-    if "net loss" in where["label"].lower() or "亏损" in where["label"]:
+    if is_loss(where["label"]):
         value = -abs(value)
     money = None if item == "shares" else own or currency
     found.take(Figure(item, period, value, money, where, within))

@@ -97,6 +97,24 @@ def test_a_chinese_table_of_quarters() -> None:
     assert (conflict["name"], conflict["stated"], conflict["computed"]) == ("gross_margin", 0.405, 0.400024)
 
 
+@pytest.mark.parametrize(
+    ("label", "value"),
+    [
+        ("四、净利润（净亏损以“-”号填列）", 120.0),
+        ("Net income (loss)", 120.0),
+        ("净亏损", -120.0),
+        ("Net loss", -120.0),
+        ("Operating loss (in millions)", None),
+    ],
+)
+def test_losses_are_negative_whether_or_not_they_have_a_sign(label: str, value: float | None) -> None:
+    figures = output({"table": [["", "2024"], [label, 120]]})["figures"]
+    if value is None:
+        assert figures["operating_profit"]["2024"]["value"] == -120e6
+    else:
+        assert figures["net_profit"]["2024"]["value"] == value
+
+
 def test_figures_by_item_take_the_unit() -> None:
     figures = {"revenue": {"current": 2, "previous": 4}, "net_profit": 1, "shares": 10}
     found = output({"text": "revenue $9", "figures": figures, "unit": "亿", "currency": "CNY"})

@@ -73,3 +73,40 @@ def test_quarters_are_told_from_years() -> None:
     assert (output["growth"]["revenue"], output["growth_qoq"]["revenue"]) == (0.2, 0.043478)
     output, _ = indicators(text="营业收入同比增长18%，环比下降5%。")
     assert (output["growth"], output["growth_qoq"]) == ({"revenue": 0.18}, {"revenue": -0.05})
+
+
+@pytest.mark.parametrize(
+    ("text", "revenue"),
+    [
+        ("Acme reports revenue of 120 million USD for 2024, against 100 million USD in 2023.", 120e6),
+        ("Acme's revenue was $5 million.", 5e6),
+        ("A strong year with higher revenue of $7 million.", 7e6),
+        ("Services revenue was $5 million.", None),
+        ("iPhone revenue grew to $5 million; total revenue was $9 million.", 9e6),
+        ("云业务收入8亿元。", None),
+    ],
+)
+def test_the_revenue_is_that_of_the_whole(text: str, revenue: float | None) -> None:
+    assert indicators(text=text)[0].get("revenue") == revenue
+
+
+@pytest.mark.parametrize(
+    ("text", "figures"),
+    [
+        ("Revenue per employee was $300,000.", {}),
+        ("Revenue growth of $5 million was seen.", {}),
+        ("Revenue increased $16 billion to $143 billion.", {"revenue": 143e9}),
+        ("Revenue rose by $2 million, to $12 million.", {"revenue": 12e6}),
+        ("Net loss per share was $0.50.", {"eps": -0.5}),
+        ("The net loss was $4 million, or $0.50 per share.", {"net_profit": -4e6, "eps": -0.5}),
+        ("A dividend of $0.24 per share was declared.", {}),
+        ("Revenue of $9 million is expected for 2026.", {}),
+        ("营业收入增加2亿元，达到12亿元。", {"revenue": 12e8}),
+        ("每股亏损0.2元。", {"eps": -0.2}),
+        ("净利润目标为5亿元。", {}),
+        ("Cash was $5 million and total assets $9 million.", {"assets": 9e6}),
+    ],
+)
+def test_what_looks_like_a_figure_and_what_is_one(text: str, figures: dict[str, float]) -> None:
+    found = indicators(text=text)[0]["figures"]
+    assert {item: values["current"]["value"] for item, values in found.items()} == figures
