@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from training.vision_graph import write
+from training.vision_cards import write
 from training.vision_photos import OTHERS, Photo, kept, others
 from workers.library.vision.caption import THRESHOLD, Captioner
 from workers.library.vision.classify import labels_of

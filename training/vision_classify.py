@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from training.vision_graph import Graph, checked, quantised, same, session, write
-from training.vision_photos import kept
+from training.vision_cards import checked, session, write
+from training.vision_graph import Graph, quantised, same
+from training.vision_photos import kept_right
 from workers.library.vision.classify import SIDE, pixels_of
 
 Array = NDArray[Any]
@@ -178,20 +179,6 @@ def crops_of(photos: list[Image.Image]) -> list[Array]:
 
 def opened(paths: list[Path]) -> list[Image.Image]:
     return [Image.open(path).convert("RGB") for path in paths]
-
-
-def kept_right(model: bytes, labels: list[str]) -> list[int]:
-    """Of the checked-in photos with a class: how many get a right one at once, in the first five, and all."""
-    run = session(model)
-    first = five = whole = 0
-    for photo in kept():
-        if photo.classes:
-            scores = run.run(None, {"pixels": pixels_of(photo.image)[None]})[0][0]
-            best = [labels[index] for index in np.argsort(-scores)[:5]]
-            first += best[0] in photo.classes
-            five += any(name in photo.classes for name in best)
-            whole += 1
-    return [first, five, whole]
 
 
 def main(folder: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from training.vision_graph import checked, write
+from training.vision_cards import checked, write
 from training.vision_photos import counted, kept, others
 from training.vision_tflite import Conversion
 from workers.library.vision.detect import Detector

@@ -13,9 +13,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from PIL import Image
 
+from training.vision_cards import session
 from workers.library.vision.boxes import Found, overlap
+from workers.library.vision.classify import pixels_of
 from workers.library.vision.detect import Detector
 
 KEPT = Path(__file__).parent.parent / "tests" / "data" / "vision"
@@ -70,6 +73,20 @@ def counted(detector: Detector, photos: Iterable[Photo], *, face: bool) -> Count
                 wrong += 1
         missed += len(left)
     return Count(right, wrong, missed)
+
+
+def kept_right(model: bytes, labels: list[str]) -> list[int]:
+    """Of the checked-in photos with a class: how many get a right one at once, in the first five, and all."""
+    run = session(model)
+    first = five = whole = 0
+    for photo in kept():
+        if photo.classes:
+            scores = run.run(None, {"pixels": pixels_of(photo.image)[None]})[0][0]
+            best = [labels[index] for index in np.argsort(-scores)[:5]]
+            first += best[0] in photo.classes
+            five += any(name in photo.classes for name in best)
+            whole += 1
+    return [first, five, whole]
 
 
 def _photo(path: Path, boxes: list[Any], classes: list[str]) -> Photo:

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from tests.workers.library.vision.looking import CAT, answered, asked, photo, refused, told
-from training.vision_classify import kept_right
+from training.vision_photos import kept_right
 from workers.backends import Row
 from workers.library.vision.classify import MODEL, SIDE, ClassifyBackend, labels_of, pixels_of
 
