@@ -31,7 +31,7 @@ DEMO = ROOT / "examples" / "demo" / "app.py"
 def up(own_kafka: Kafka, tmp_path: Path) -> Iterator[Role]:
     page = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
     (rules,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
-    (forms,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    *_, forms = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "forms.py").write_text(forms, encoding="utf-8")
     path = tmp_path / "rules.json"
     path.write_text(rules.replace('"app.py"', json.dumps(str(DEMO))), encoding="utf-8")
