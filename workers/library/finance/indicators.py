@@ -17,7 +17,7 @@ QUALITY = (
     "figures read from 10 passages the rules were not written for: precision 1.00, recall 0.82; from"
     " the 24 they were written for all, with nothing false; ratios are exact"
 )
-SOURCE = "rules of this project; passages of filings with the SEC, and invented ones in Chinese"
+SOURCE = "rules of this project; passages after filings with the SEC, and invented ones in Chinese"
 
 
 @capability(

@@ -1,4 +1,4 @@
-"""Figures read from filings and reports, counted against what people read there."""
+"""Figures read from passages after filings and reports, counted against what people read there."""
 
 from __future__ import annotations
 
