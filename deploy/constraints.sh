@@ -9,8 +9,8 @@ compile() {
     "$uv" pip compile --quiet --generate-hashes --no-header --no-emit-index-url --no-annotate \
         --python-version 3.11 --python-platform x86_64-manylinux_2_28 "$@" >/dev/null
 }
-compile pyproject.toml --group dev --extra embedded --extra demo --extra grpc -o constraints.txt "$@"
-# What the image needs: no broker, no tools. Same versions, by construction.
-compile pyproject.toml --group build -c constraints.txt -o deploy/docker/constraints.txt
+compile pyproject.toml --group dev --all-extras -o constraints.txt "$@"
+# What the image needs: no broker, no tools, no models of the library. Same versions, by construction.
+compile pyproject.toml --group build --extra s3 --extra grpc --extra images -c constraints.txt -o deploy/docker/constraints.txt
 # The real servers of the tests, which stand in an environment of their own.
 compile tests/servers/servers.in -o tests/servers/constraints.txt "$@"
