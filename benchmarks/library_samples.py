@@ -64,7 +64,7 @@ def samples(folder: Path) -> list[Sample]:
     os.environ.setdefault("EDGEWAY_KB", str(documents))
     from workers import library
 
-    offered = {backend.card.capability for backend in library.backends if backend.card.side == "local"}
+    offered = {backend.card.capability for backend in library.offers() if backend.card.side == "local"}
     return [sample for sample in (*_texts(), *_tables(), *_images()) if sample.capability in offered]
 
 

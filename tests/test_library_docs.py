@@ -18,6 +18,7 @@ from workers.backends import Row
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
+OFFERED = library.offers()
 NAME = re.compile(r"`([a-z_]+(?:/[a-z_]+)?)`")
 SECTION = re.compile(r"^## `([^`]+)`(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 EXAMPLE = re.compile(r"```json request\n(.*?)```(?:\s*```json answer\n(.*?)```)?", re.DOTALL)
@@ -35,7 +36,7 @@ def named() -> set[str]:
 
 def test_the_table_names_what_is_offered(tmp_path: Path) -> None:
     (tmp_path / "hours.md").write_text("# Hours\nThe branch opens at nine.\n", encoding="utf-8")
-    code = "from workers import library; print(*{b.card.capability for b in library.backends})"
+    code = "from workers import library; print(*{b.card.capability for b in library.offers()})"
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
@@ -48,7 +49,7 @@ def test_the_table_names_what_is_offered(tmp_path: Path) -> None:
     assert set(done.stdout.split()) == named()
 
 
-@pytest.mark.parametrize("backend", library.backends, ids=lambda b: f"{b.card.side}/{b.card.capability}")
+@pytest.mark.parametrize("backend", OFFERED, ids=lambda b: f"{b.card.side}/{b.card.capability}")
 def test_a_card_says_where_it_comes_from_and_how_good_it_is(backend: Any) -> None:
     card = backend.card
     assert all((card.licence, card.source, card.quality, card.description))
@@ -59,7 +60,7 @@ def test_a_card_says_where_it_comes_from_and_how_good_it_is(backend: Any) -> Non
 def test_the_benchmark_has_a_sample_of_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EDGEWAY_KB", str(tmp_path))  # else the benchmark sets it
     found = samples(tmp_path)
-    offered = {b.card.capability for b in library.backends if b.card.side == "local"}
+    offered = {b.card.capability for b in OFFERED if b.card.side == "local"}
     assert {sample.capability for sample in found} == offered
     assert BOUND_MS.keys() >= {
         sample.label for sample in found if not sample.label.startswith(("image", "vision"))
@@ -72,7 +73,7 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize(("name", "request_", "answer"), EXAMPLES)
 def test_an_example_gives_what_the_page_says(name: str, request_: str, answer: str) -> None:
-    (backend,) = [b for b in library.backends if (b.card.side, b.card.capability) == ("local", name)]
+    (backend,) = [b for b in OFFERED if (b.card.side, b.card.capability) == ("local", name)]
     asyncio.run(backend.load())
     try:
         (given,) = backend.infer([Row(json.loads(request_), {})])

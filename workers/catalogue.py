@@ -23,7 +23,8 @@ def load_app(app: str) -> list[Backend]:
     definition.
 
     Collected are functions marked by `@capability`, backends, and lists or tuples of backends, that the
-    module names; `my_app.models:chat` and `models.py:chat` take what `chat` names alone.
+    module names, and what its function `offers()` gives; `my_app.models:chat` and `models.py:chat` take what
+    `chat` names alone.
 
     Raises:
         AppError: it is not there, fails to load, or offers nothing.
@@ -31,7 +32,7 @@ def load_app(app: str) -> list[Backend]:
     place, name = _split(app)
     module = _from_file(Path(place)) if place.endswith(".py") else _from_name(place)
     found: dict[int, Backend] = {}
-    for value in vars(module).values() if name is None else [_named(module, app, name)]:
+    for value in _values(module) if name is None else [_named(module, app, name)]:
         for backend in _offered(value):
             found.setdefault(_identity(value, backend), backend)
     if not found:
@@ -41,6 +42,13 @@ def load_app(app: str) -> list[Backend]:
     backends = list(found.values())
     _check_unique(app, backends)
     return backends
+
+
+def _values(module: ModuleType) -> list[object]:
+    """What a module names, and what its function `offers` gives, if it has one."""
+    offers = vars(module).get("offers")
+    more = list(offers()) if callable(offers) and not backends_of(offers) else []
+    return [*vars(module).values(), more]
 
 
 def _split(app: str) -> tuple[str, str | None]:

@@ -122,7 +122,7 @@ def _functions() -> list[Backend]:
 def _of_library() -> list[Backend]:
     """Capabilities of the library, in the cloud at this demo's prices."""
     backends: list[Backend] = []
-    for offered in library.backends:
+    for offered in library.offers():
         name = f"{offered.card.side}/{offered.card.capability}"
         if name in _OF_LIBRARY:
             price = _price(name)

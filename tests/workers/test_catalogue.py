@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -129,3 +131,25 @@ def test_an_app_of_your_own_goes_before_the_library(tmp_path: Path) -> None:
         cards = {backend.card.capability: backend.card for backend in backends_for("local", apps)}
         assert cards["text/clean"].version == "mine"
         assert "geo/gps_check" in cards
+
+
+def test_an_app_may_give_its_backends_when_it_is_asked(tmp_path: Path) -> None:
+    app = tmp_path / "lazy_app.py"
+    app.write_text(
+        "from workers.sdk import capability\n"
+        "def offers():\n"
+        "    from workers.backends.function import backends_of\n"
+        "    @capability('local/test/late')\n"
+        "    def late(text: str) -> str:\n"
+        "        return text\n"
+        "    return backends_of(late)\n"
+    )
+    assert [backend.card.capability for backend in load_app(str(app))] == ["test/late"]
+
+
+def test_a_module_of_the_library_loads_no_other_group() -> None:
+    code = "import sys, workers.library.geo; print([m for m in sys.modules if 'library.v' in m])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "[]"

@@ -16,6 +16,3 @@ GROUPS = ("nlp", "vision", "geo", "traffic", "finance", "multimodal")
 def offers() -> list[Backend]:
     """The backends of every group."""
     return [backend for group in GROUPS for backend in import_module(f"{__name__}.{group}").offers()]
-
-
-backends = offers()
