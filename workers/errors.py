@@ -63,6 +63,10 @@ class LoadError(WorkerError):
     """A model that cannot be loaded; the message says which file and why."""
 
 
+class Away(LoadError):
+    """A service elsewhere that cannot be asked now, and may be later; the message says which and why."""
+
+
 class RepositoryError(WorkerError):
     """A model repository that cannot be read or written as asked; the message says how to mend it."""
 

@@ -54,6 +54,8 @@ class Backend(Protocol):
     async def load(self) -> None:
         """Make ready and warm up; awaited once before any `infer`.
 
+        A service elsewhere that is away is no reason to raise: it may come back (see Waits).
+
         Raises:
             LoadError: it cannot be made ready.
         """
@@ -103,6 +105,15 @@ class Computes(Protocol):
     def gpu(self) -> float | None:
         """The share in [0, 1] of the last while that the GPU was at work; None where there is none to ask.
         Never waits."""
+
+
+@runtime_checkable
+class Waits(Protocol):
+    """A backend that is served before what it asks elsewhere is there: until then it refuses its rows."""
+
+    @property
+    def waits_for(self) -> str:
+        """What it still waits for and why, in words for people; empty where it is ready."""
 
 
 @runtime_checkable

@@ -7,6 +7,8 @@ to `max_batch`. docs/backends.md has the options.
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -19,15 +21,21 @@ from workers.backends.open_inference_codec import Tensor
 from workers.backends.open_inference_model import Plan, plan
 from workers.backends.open_inference_rows import Rows
 from workers.backends.open_inference_settings import settings_of
-from workers.backends.open_inference_wire import Ask, awaited, parameters
+from workers.backends.open_inference_wire import LEAST_LOOK_S, Ask, awaited, parameters
 from workers.backends.remote_cards import card_and_options
 from workers.backends.remote_faults import Trouble
 from workers.backends.tensors import Post
-from workers.errors import BadInput, LoadError
-from workers.faults import told
+from workers.errors import Away, BadInput, LoadError, WorkerError
+from workers.faults import FAULTS, told
+
+log = logging.getLogger(__name__)
 
 MAX_BATCH = 32
 """How many rows share a call, where the card says nothing."""
+AGAIN_S = 2.0
+"""Between looks for a server that was away at `load`."""
+LOOK_S = 10.0
+"""Such a look takes so long at most."""
 
 
 class OpenInferenceBackend:
@@ -50,23 +58,68 @@ class OpenInferenceBackend:
         self._post, self._ready_s = post or settings.post, settings.ready_s
         self._plan: Plan | None = None
         self._rows = Rows(())
+        self._over: threading.Event | None = None
+        self._turn = threading.Lock()
+        self._away = ""
         self.provider = ""
 
+    @property
+    def waits_for(self) -> str:
+        """The server and what is the matter with it, while it was not there since `load`."""
+        return f"{self._wire.host}: {self._away}" if self._away else ""
+
     async def load(self) -> None:
-        if self._plan is not None:
+        """A server that is away is waited for beyond this; the rows are refused until then.
+
+        Raises:
+            LoadError: a model, key or option that is not as it must be.
+        """
+        if self._over is not None:
             return
         self._wire.start()
+        over = self._over = threading.Event()
         try:
-            model = await asyncio.to_thread(self._wire.run, awaited(self._wire.look, self._ready_s))
-            found = plan(model, self._wanted)
+            await asyncio.to_thread(self._look, over, self._ready_s)
+        except Away as error:
+            self._away = str(error)
+            log.warning(
+                "%s waits for %s; its rows are refused until then", self.card.capability, self.waits_for
+            )
+            threading.Thread(
+                target=self._wait, args=(over,), name=f"{self.card.capability} waits", daemon=True
+            ).start()
         except LoadError as error:
             self.close()
             raise LoadError(f"{self.card.capability}: {self._wire.host}: {error}") from error
         except BaseException:
             self.close()
             raise
-        self._rows, self._plan = Rows(found.ports), found
-        self.provider = model.server
+
+    def _look(self, over: threading.Event, ready_s: float, least_s: float = LEAST_LOOK_S) -> None:
+        """Look at the model, and be ready. Raises LoadError. Blocks."""
+        model = self._wire.run(awaited(self._wire.look, ready_s, least_s))
+        found = plan(model, self._wanted)
+        with self._turn:
+            if over.is_set():
+                return
+            self._rows, self._plan = Rows(found.ports), found
+            self._away, self.provider = "", model.server
+
+    def _wait(self, over: threading.Event) -> None:
+        """In a thread: look again and again, until the backend is ready or closed."""
+        while not over.wait(AGAIN_S):
+            try:
+                self._look(over, 0.0, LOOK_S)
+            except WorkerError as error:
+                if over.is_set():
+                    return
+                if self._away != str(error):
+                    self._away = str(error)
+                    log.warning("%s still waits for %s", self.card.capability, self.waits_for)
+            else:
+                if not over.is_set():
+                    log.info("%s: %s is there now", self.card.capability, self._wire.host)
+                return
 
     def gpu(self) -> float | None:
         """Nobody here knows."""
@@ -82,7 +135,7 @@ class OpenInferenceBackend:
     def infer_calls(self, rows: Sequence[Row], calls: Sequence[Call]) -> list[Answer]:
         plan = self._plan
         if plan is None:
-            raise LoadError(f"{self.card.capability} is not loaded; await load() first")
+            return self._refused(len(rows))
         read = [
             self._read(place, row, call) for place, (row, call) in enumerate(zip(rows, calls, strict=True))
         ]
@@ -91,8 +144,23 @@ class OpenInferenceBackend:
         return [found[item.place] if isinstance(item, Item) else item for item in read]
 
     def close(self) -> None:
-        self._plan = None
+        over, self._over = self._over, None
+        with self._turn:
+            if over is not None:
+                over.set()
+            self._plan, self._away = None, ""
         self._wire.close()
+
+    def _refused(self, count: int) -> list[Answer]:
+        """The answers to rows before the server was there. Raises LoadError: not loaded."""
+        why = self._away
+        if not why:
+            raise LoadError(f"{self.card.capability} is not loaded; await load() first")
+        trouble = Trouble(f"was not asked: {why}; it is looked for again", free=True)
+        answer = trouble.answer(self.card.capability, self._wire.host)
+        assert answer.error is not None
+        FAULTS.elsewhere(answer.error)
+        return [answer] * count
 
     def _read(self, place: int, row: Row, call: Call) -> Item | Answer:
         """What is to be asked for a row, or why it is not."""

@@ -17,7 +17,8 @@ from workers.backends import Answer, Call
 from workers.backends.remote_faults import Trouble
 from workers.backends.tensors import Array
 from workers.errors import BadInput
-from workers.faults import told
+from workers.faults import FAULTS, told
+from workers.inference import BACKEND_FAULTS
 
 
 class Item(NamedTuple):
@@ -77,12 +78,15 @@ class Apart:
     async def _answers(self, items: Sequence[Item], left: _Left) -> list[tuple[int, Answer]]:
         try:
             found = await self._ask(items)
+            for answer in found:
+                _log(answer)
             return [(item.place, answer) for item, answer in zip(items, found, strict=True)]
         except BadInput as error:
             failed, halve = Answer(error=told(error, self._card.capability), cost=0.0), True
         except Trouble as trouble:
             failed = trouble.answer(self._card.capability, self._service)
             halve = trouble.code == "bad_input" or (self._model_failed(items, trouble) and left.take())
+            _log(failed)
         except Exception as error:  # noqa: BLE001 - raised on, it would have the whole batch asked again
             failed, halve = Answer(error=told(error, self._card.capability)), False
         if len(items) == 1 or not halve:
@@ -101,6 +105,11 @@ class Apart:
     def _model_failed(self, items: Sequence[Item], trouble: Trouble) -> bool:
         in_time = time.monotonic() + _LEAST_S < together(items).until
         return self._repeatable and in_time and not trouble.free and not trouble.passing
+
+
+def _log(answer: Answer) -> None:
+    if answer.error is not None and answer.error.code in BACKEND_FAULTS:
+        FAULTS.elsewhere(answer.error)
 
 
 class _Left:

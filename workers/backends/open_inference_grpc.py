@@ -99,14 +99,16 @@ class GrpcWire:
         model, version = self._place
         try:
             if not (await self._look("ServerReady", kinds.ServerReadyRequest())).ready:
-                raise NotYet("the server is not ready")
+                raise NotYet("the server is not ready", away=True)
             told = await self._look("ModelMetadata", kinds.ModelMetadataRequest(name=model, version=version))
             asked = kinds.ModelReadyRequest(name=model, version=version)
             if not (await self._look("ModelReady", asked)).ready:
-                raise NotYet(f"{self._place} is not ready")
+                raise NotYet(f"{self._place} is not ready", away=True)
             about = await self._look("ServerMetadata", kinds.ServerMetadataRequest())
         except Trouble as trouble:
-            raise NotYet(f"the server, asked about {self._place}, {trouble}") from trouble
+            # A refusal is final and free: no such model, no key, another protocol.
+            away = trouble.passing or not trouble.free
+            raise NotYet(f"the server, asked about {self._place}, {trouble}", away=away) from trouble
         server = " ".join(word for word in (about.name, about.version) if word)
         return Model(server, tuple(about.extensions), _told(told.inputs), _told(told.outputs))
 

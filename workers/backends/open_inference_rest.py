@@ -18,7 +18,7 @@ from workers.backends.open_inference_wire import Ask, NotYet, Place
 from workers.backends.remote import Remote
 from workers.backends.remote_faults import Refusal, Trouble
 from workers.backends.remote_keys import Keys
-from workers.backends.remote_wire import Limits, client_of, read, url_of
+from workers.backends.remote_wire import Limits, broken, client_of, read, url_of
 from workers.errors import LoadError
 
 T = TypeVar("T")
@@ -57,15 +57,17 @@ class RestWire:
 
     async def look(self) -> Model:
         async with client_of(self._capability, self._limits) as client:
-            if (await self._get(client, "/v2/health/ready"))[0] != 200:
-                raise NotYet("the server is not ready")
+            status, _ = await self._get(client, "/v2/health/ready")
+            if status != 200:
+                raise NotYet(_unready(status), away=_passes(status))
             status, _ = await self._get(client, f"{self._model}/ready")
             if status != 200:
-                raise NotYet(await self._missing(client, status))
+                raise await self._missing(client, status)
             about = object_of((await self._get(client, "/v2"))[1])
             status, body = await self._get(client, self._model)
             if status != 200:
-                raise NotYet(f"the server answered {status} when asked about {self._place}")
+                text = f"the server answered {status} when asked about {self._place}"
+                raise NotYet(text, away=_passes(status))
             model = model_of(about, object_of(body))
         if self._binary is None:
             self._raw = bool(_EXTENSIONS & set(model.extensions))
@@ -87,11 +89,12 @@ class RestWire:
                     )
                 return response.status_code, await read(response, _MOST_TOLD)
         except httpx.HTTPError as error:
-            raise NotYet(f"the server cannot be reached ({type(error).__name__})") from error
+            trouble = broken(error, self._limits.connect_s, sent=True)
+            raise NotYet(f"the server {trouble}", away=trouble.passing) from error
         except Trouble as trouble:
             raise NotYet(f"the server {trouble}") from trouble
 
-    async def _missing(self, client: httpx.AsyncClient, status: int) -> str:
+    async def _missing(self, client: httpx.AsyncClient, status: int) -> NotYet:
         """What is wrong with a model that is not ready, and which others the server lists."""
         if status == 404:
             text = f"the server has no {self._place}"
@@ -101,12 +104,25 @@ class RestWire:
             _, body = await self._get(client, "/v2/repository/index", "POST")
             models = msgspec.json.decode(body, type=list[_Listed])
         except (NotYet, msgspec.MsgspecError):
-            return text
-        return f"{text}; it has {', '.join(sorted({model.name for model in models})) or 'none'}"
+            return NotYet(text, away=_passes(status))
+        names = sorted({model.name for model in models})
+        # Triton answers 400 both for a model that it has not and for one that is still being loaded.
+        away = _passes(status) and self._place.model in names
+        return NotYet(f"{text}; it has {', '.join(names) or 'none'}", away=away)
 
 
 class _Listed(msgspec.Struct):
     name: str
+
+
+def _passes(status: int) -> bool:
+    """Whether a status may be one of a server or model that is being made ready."""
+    return status >= 500 or status in (400, 408, 425, 429)
+
+
+def _unready(status: int) -> str:
+    more = "" if _passes(status) else f": it answered {status} at /v2/health/ready; look at its URL"
+    return f"the server is not ready{more}"
 
 
 def explained(status: int, body: bytes) -> Refusal | None:

@@ -11,13 +11,14 @@ from schemas.cards import Card
 from workers.backends import Call
 from workers.backends.open_inference_codec import Tensor
 from workers.backends.open_inference_model import Model
-from workers.errors import BadInput, LoadError
+from workers.errors import Away, BadInput, LoadError
 
 T = TypeVar("T")
 
 READY_S = 10.0
 """How long `load` waits for a server that is not ready."""
 _AGAIN_S = 0.3
+LEAST_LOOK_S = 1.0
 
 _RESERVED = frozenset(
     {"binary_data", "binary_data_output", "binary_data_size", "priority", "timeout"}
@@ -48,7 +49,13 @@ class Ask(NamedTuple):
 
 
 class NotYet(Exception):
-    """The server cannot be asked yet; the text says why."""
+    """The server cannot be asked yet; the text says why. `away`: that may pass of itself, and speaks of no
+    wrong option.
+    """
+
+    def __init__(self, text: str, *, away: bool = False) -> None:
+        super().__init__(text)
+        self.away = away
 
 
 class Wire(Protocol):
@@ -87,24 +94,29 @@ class Wire(Protocol):
     def close(self) -> None: ...
 
 
-async def awaited(look: Callable[[], Awaitable[Model]], ready_s: float) -> Model:
-    """What `look` finds, asked again for up to `ready_s` while the server is not ready.
+async def awaited(
+    look: Callable[[], Awaitable[Model]], ready_s: float, least_s: float = LEAST_LOOK_S
+) -> Model:
+    """What `look` finds, asked again for up to `ready_s` while the server is not ready; one look may take
+    `least_s` in any case.
 
     Raises:
-        LoadError: it is not ready by then.
+        Away: it is not there or not ready by then.
+        LoadError: it is, and something else is wrong.
     """
     until = time.monotonic() + ready_s
     while True:
-        left_s = max(1.0, until - time.monotonic())
+        left_s = max(least_s, until - time.monotonic())
+        away: NotYet
         try:
             async with asyncio.timeout(left_s):
                 return await look()
         except NotYet as error:
-            why, cause = str(error), error
+            away = error
         except TimeoutError:
-            why, cause = f"gave no answer within {left_s:.0f} s", None
+            away = NotYet(f"the server gave no answer within {left_s:.0f} s", away=True)
         if time.monotonic() + _AGAIN_S > until:
-            raise LoadError(why) from cause
+            raise (Away if away.away else LoadError)(str(away)) from away.__cause__
         await asyncio.sleep(_AGAIN_S)
 
 
