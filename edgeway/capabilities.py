@@ -115,6 +115,7 @@ def summary(served: Served) -> dict[str, Any]:
         "models": sorted({card.model for card in cards}),
         "workers": figures.workers,
         "providers": sorted({live.provider for live in lives if live.provider}),
+        "waits_for": sorted({live.waits_for for live in lives if live.waits_for}),
         "p50_ms": figures.p50_ms,
         "p90_ms": figures.p90_ms,
         "queue": sum(live.queue for live in lives),

@@ -60,7 +60,7 @@ def _row(facts: dict[str, Any]) -> tuple[str, ...]:
         _gate(facts["breaker"]),
         _cost(facts["cost_per_call"], facts["cost_per_token"], facts["max_cost"]),
         "-" if facts["max_qps"] is None else f"{facts['max_qps']:g}",
-        ",".join(facts["providers"]),
+        ",".join(facts["providers"] + (["waits"] if facts["waits_for"] else [])),
     )
 
 
@@ -104,6 +104,7 @@ def _live(live: Live) -> str:
     ]
     facts += [f"busy for {_ms(live.busy_ms)}"] if live.busy_ms >= _LONG_MS else []
     facts += [f"on {live.provider}"] if live.provider else []
+    facts += [f"waits for {live.waits_for}"] if live.waits_for else []
     facts += [f"GPU {live.gpu:.0%}"] if live.gpu is not None else []
     return ", ".join(facts)
 

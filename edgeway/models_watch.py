@@ -12,7 +12,8 @@ from typing import Any
 
 from edgeway.aside import aside
 from streams import metrics
-from workers.errors import RepositoryError, WorkerError
+from workers.backends import Backend
+from workers.errors import Away, RepositoryError, WorkerError
 from workers.models.chosen import Source
 from workers.models.manifest import Active
 from workers.models.pending import Pending
@@ -65,6 +66,7 @@ class ServedModel:
         self._refused: Refused | None = None
         self._reading: asyncio.Future[Active | None] | None = None
         self._said: str | None = None
+        self._unproved = False
 
     async def start(self) -> None:
         """Serve the active version, or else one that worked before. The worker has been started.
@@ -73,11 +75,14 @@ class ServedModel:
             WorkerError: there is none that can be served.
         """
         found = await aside(partial(self._source.first, self._pending), f"model {self.name}")
-        self._worker.switch(found.backend)
+        self._switch(found.backend)
         self.version = found.version
         active = self._pending.active
         if found.refused is not None and active is not None and active.version != found.version:
             self._refuse(active, found.refused)
+        elif found.away is not None and active is not None:
+            self._unproved = True
+            self._refused = Refused(active, self._clock() + RETRY_S)
         log.info("%s is served by %s %s", self._capability, self.name, found.version)
 
     async def look(self) -> None:
@@ -85,7 +90,7 @@ class ServedModel:
         active = await self._active()
         if active is None:
             return
-        if active.version == self.version:
+        if active.version == self.version and not self._unproved:
             self._refused = None
             return
         if self._refused is not None and not self._refused.is_over(active, self._clock()):
@@ -100,16 +105,24 @@ class ServedModel:
             self._refuse(active, WorkerError(f"{type(error).__name__} while it was made ready"))
             return
         try:
-            self._worker.switch(backend)
+            self._switch(backend)
         except WorkerError as error:
             backend.close()
             self._refuse(active, error)
             return
-        before, self.version, self._refused = self.version, active.version, None
+        before, self.version, self._refused, self._unproved = self.version, active.version, None, False
+        if before == active.version:
+            log.info("%s: %s %s is there now, and checked", self._capability, self.name, before)
+            return
         metrics.MODEL_SWITCHES.labels("switched").inc()
         unchecked = ", activated without its check" if active.unchecked else ""
         log.info("%s: %s %s in place of %s%s", self._capability, self.name, active.version, before, unchecked)
         await aside(partial(self._source.taken, self.name, active.version, active.kept), "cache of models")
+
+    def _switch(self, backend: Backend) -> None:
+        """Raises WorkerError where the worker does not take it."""
+        self._worker.switch(backend)
+        self._pending.replaced(backend)
 
     async def _active(self) -> Active | None:
         # One read at a time: each one that hangs holds a thread.
@@ -137,9 +150,10 @@ class ServedModel:
 
     def _refuse(self, active: Active, error: WorkerError) -> None:
         known = self._refused
-        again = known is not None and known.active == active
+        told = not self._unproved or isinstance(error, Away)
+        again = known is not None and known.active == active and told
         wait_s = min(LONGEST_RETRY_S, 2 * known.wait_s) if known is not None and again else RETRY_S
-        due = self._clock() + wait_s if isinstance(error, RepositoryError) else None
+        due = self._clock() + wait_s if isinstance(error, RepositoryError | Away) else None
         self._refused = Refused(active, due, wait_s)
         if not again:
             metrics.MODEL_SWITCHES.labels("refused").inc()

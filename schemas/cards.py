@@ -62,7 +62,8 @@ class Live(Part, frozen=True, kw_only=True):
     seconds or, where that is less, the last ten rows within a minute; times in ms, None = nothing yet.
     `busy_ms` is how long the oldest run of now has been running: of a model that hangs it grows without end.
     `provider` names what computes (`CPUExecutionProvider`), `gpu` is the share of the last second that the
-    GPU was at work, None where there is none to ask.
+    GPU was at work, None where there is none to ask. `waits_for` says which service elsewhere was away since
+    the worker began, and why: rows are refused until it is there. Empty where there is nothing to wait for.
     """
 
     queue: int = 0
@@ -75,6 +76,7 @@ class Live(Part, frozen=True, kw_only=True):
     busy_ms: float = 0.0
     provider: str = ""
     gpu: float | None = None
+    waits_for: str = ""
 
 
 class Offer(Part, frozen=True, kw_only=True):

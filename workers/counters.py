@@ -7,7 +7,7 @@ import time
 from schemas.cards import Card, Live
 from streams import metrics
 from workers import figures
-from workers.backends import Backend, Computes
+from workers.backends import Backend, Computes, Waits
 from workers.engine import Engine
 from workers.inference import BACKEND_FAULTS
 from workers.work import Run
@@ -48,7 +48,13 @@ class Counters:
             busy_ms=0.0 if oldest is None else (now - oldest) * 1000.0,
             provider=provider,
             gpu=gpu,
+            waits_for=waiting(engine.backend),
         )
+
+
+def waiting(backend: Backend) -> str:
+    """What a backend still waits for, empty where it is ready."""
+    return backend.waits_for if isinstance(backend, Waits) else ""
 
 
 def computes(backend: Backend) -> tuple[str, float | None]:

@@ -65,6 +65,11 @@ class Desk:
         """Side and capability of all that is served."""
         return tuple((card.side, card.capability) for card in self.cards())
 
+    def waits_for(self) -> dict[str, str]:
+        """What is served here and refuses its rows, as the service that it asks was away so far, and why."""
+        offers = (offer for worker in self._workers for offer in worker.offers() if offer.live.waits_for)
+        return {f"{offer.card.side}/{offer.card.capability}": offer.live.waits_for for offer in offers}
+
     def hung_s(self, now: float) -> float:
         """For how long the run that is worst off has been at it; see Worker."""
         return max(worker.hung_s(now) for worker in self._workers)

@@ -47,6 +47,7 @@ class Figures:
         busy_ms: float = 0.0,
         provider: str = "",
         gpu: float | None = None,
+        waits_for: str = "",
     ) -> Live:
         """The figures at `now`; percentiles by row, nearest rank."""
         while self._runs and self._runs[0].ended < now - OLDEST_MS:
@@ -66,6 +67,7 @@ class Figures:
             busy_ms=busy_ms,
             provider=provider,
             gpu=gpu,
+            waits_for=waits_for,
         )
 
     def _recent(self, now: float) -> list[Run]:

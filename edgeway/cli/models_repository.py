@@ -139,14 +139,14 @@ def _problem(source: Source, name: str, version: str) -> str | None:
 
 
 def _check(source: Source, name: str, version: str, size: int) -> None:
-    from workers.models.ready import made_ready
+    from workers.models.ready import tried
 
     if version in source.cache.versions(name):
         # It was pulled when it was sound; others are to pull it now.
         source.repository.verify(name, version)
     with bytes_bar(f"pulling {name} {version}", size) as advance:
         folder = source.cache.pull(source.repository, name, version, advance)
-    made_ready(folder).close()
+    tried(folder)
     source.cache.prune(name, {version})
 
 

@@ -47,8 +47,11 @@ def door(
         return JSONResponse(shown, 200 if shown["ok"] else 503)
 
     async def readyz(_request: Request) -> Response:
-        ready = bool(health()["ready"])
-        return JSONResponse({"ready": ready}, 200 if ready else 503)
+        shown = health()
+        ready = bool(shown["ready"])
+        # What is away elsewhere is told, and makes nothing unready: the rest is served.
+        more = {"waits_for": shown["waits_for"]} if shown.get("waits_for") else {}
+        return JSONResponse({"ready": ready, **more}, 200 if ready else 503)
 
     async def exposition(_request: Request) -> Response:
         return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)

@@ -174,7 +174,8 @@ def _opened(process: Process, desk: Desk) -> CapabilityDoor:
     def health() -> dict[str, Any]:
         shown, hung_s = process.health(), desk.hung_s(time.monotonic())
         ok = shown["ok"] and hung_s < (process.settings.hang_s or process.settings.watchdog_s) / 2
-        return {**shown, "ok": ok, "hung_s": round(hung_s, 1), "http_calls": door.calls}
+        more = {"hung_s": round(hung_s, 1), "http_calls": door.calls}
+        return {**shown, **more, "ok": ok, "waits_for": desk.waits_for()}
 
     async def tell() -> None:
         have = process.settings

@@ -99,6 +99,13 @@ def test_a_page_tells_the_whole_card_and_each_worker() -> None:
         assert told in text
 
 
+def test_what_waits_for_its_service_is_shown() -> None:
+    found = of_beats(beats(w1=(offer("cloud", live={"waits_for": "host:8000: it cannot be reached"}),)))
+    assert summary(found[0])["waits_for"] == ["host:8000: it cannot be reached"]
+    assert table(found)[1].endswith("waits")
+    assert "waits for host:8000: it cannot be reached" in "\n".join(page(found[0]))
+
+
 @pytest.fixture
 def app(tmp_path: Path) -> str:
     path = tmp_path / "an_app.py"

@@ -16,6 +16,8 @@ import pytest
 
 from edgeway.cli import main
 from tests.helpers.caller import Caller
+from tests.helpers.faulty_server import faulty
+from tests.helpers.inference_server import rest_answer
 from tests.helpers.kafka import Kafka
 from tests.helpers.redis import RedisServer, free_port
 from tests.helpers.roles import Role, edgeway, fetch
@@ -42,6 +44,10 @@ def slow(rows):
 def secret(text: str) -> str:
     raise RuntimeError(text)
 '''
+REMOTE = """
+from workers.backends.open_inference import OpenInferenceBackend
+away = OpenInferenceBackend("cloud/math/double", url="URL", model="double", ready_s=0.2)
+"""
 SECRET = "4111-secret"
 
 
@@ -102,6 +108,31 @@ def test_a_worker_alone_answers_and_says_nothing_of_what_it_was_asked(alone: Rol
     assert alone.terminate() == 0
     assert "POST /local/test/double" in alone.said
     assert SECRET not in alone.said
+
+
+def test_a_service_that_is_away_keeps_nothing_else_from_being_served(app: Path, tmp_path: Path) -> None:
+    with faulty(rest_answer) as server:
+        pass
+    with app.open("a", encoding="utf-8") as file:
+        file.write(REMOTE.replace("URL", server.url))
+    role = started(tmp_path, "--app", str(app), "--no-kafka").wait_ready()
+    try:
+        status, body = fetch(role.port, "/readyz")
+        assert status == 200
+        assert "cannot be reached" in json.loads(body)["waits_for"]["cloud/math/double"]
+        assert httpx.post(url(role, "/local/test/double"), json={"n": 4}).json()["output"] == 8
+        away = httpx.post(url(role, "/math/double"), json={"x": [1, 2]})
+        assert (away.status_code, away.json()["code"]) == (500, "backend_error")
+        server.start()
+        until = time.monotonic() + 20
+        while fetch(role.port, "/readyz")[1] != '{"ready":true}':
+            assert time.monotonic() < until, role.said
+            time.sleep(0.1)
+        assert httpx.post(url(role, "/math/double"), json={"x": [1, 2]}).json()["output"] == {"y": [2, 4]}
+        assert role.terminate() == 0
+    finally:
+        server.stop()
+        role.kill()
 
 
 def test_what_was_accepted_is_answered_after_a_sigterm(alone: Role) -> None:

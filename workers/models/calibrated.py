@@ -61,6 +61,11 @@ class Calibrated:
         """What computes."""
         return str(getattr(self._backend, "provider", ""))
 
+    @property
+    def waits_for(self) -> str:
+        """What the backend still waits for."""
+        return str(getattr(self._backend, "waits_for", ""))
+
     def gpu(self) -> float | None:
         """How busy its GPU is."""
         return self._backend.gpu() if isinstance(self._backend, Computes) else None

@@ -16,13 +16,15 @@ from typing import Any
 import msgspec
 
 from workers.backends import Answer, Backend, Call, RemoteBackend, Row
-from workers.errors import CheckFailed, Damaged, RepositoryError
+from workers.errors import Away, CheckFailed, Damaged, RepositoryError
 from workers.inference import infer
 
 DEADLINE_S = 60.0
 MOST_ROWS = 1000
 _BYTES = "$base64"
 _SHOWN = 60
+_AWAY = ("backend_error", "deadline_exceeded")
+"""What callers of a service elsewhere are told that gave no usable answer."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -84,10 +86,12 @@ def record(
 
     Raises:
         RepositoryError: it answers none of them, or the answers to the same rows differ from run to run.
+        Away: it asks elsewhere, and was not given all answers.
     """
     if len(rows) > MOST_ROWS:
         raise RepositoryError(f"{len(rows)} rows are too many for a check; give up to {MOST_ROWS}")
     given = _asked(backend, rows, deadline_s)
+    _look_for_away(backend, given)
     told = [answer.error.message for answer in given if answer.error is not None]
     if rows and len(told) == len(rows):
         raise RepositoryError(
@@ -111,12 +115,22 @@ def run(backend: Backend, check: Check) -> None:
 
     Raises:
         CheckFailed: names the first answer that is not as recorded; says nothing of the inputs.
+        Away: it asks elsewhere, and was not given all answers.
     """
     answers = _asked(backend, check.rows, check.deadline_s)
+    _look_for_away(backend, answers)
     for number, (recorded, answer) in enumerate(zip(check.answers, answers, strict=True)):
         found = difference(recorded, _expected(answer), check.tolerance)
         if found is not None:
             raise CheckFailed(f"answers[{number}]{found}")
+
+
+def _look_for_away(backend: Backend, answers: Sequence[Answer]) -> None:
+    """Raises Away."""
+    if isinstance(backend, RemoteBackend):
+        for answer in answers:
+            if answer.error is not None and answer.error.code in _AWAY:
+                raise Away(answer.error.message)
 
 
 def difference(expected: Expected, found: Expected, tolerance: Tolerance) -> str | None:

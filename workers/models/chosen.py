@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from workers.backends import Backend
 from workers.backends.registry import build
-from workers.errors import LoadError, RepositoryError, WorkerError
+from workers.errors import Away, LoadError, RepositoryError, WorkerError
 from workers.models.cards import read_card
 from workers.models.manifest import CARD, Active
 from workers.models.offering import REMOTE, card_of, options_of
 from workers.models.pending import Pending
 from workers.models.pull import Cache
-from workers.models.ready import made_ready
+from workers.models.ready import made_ready, started
 from workers.models.repository import Repository
 from workers.models.stores import open_store
 
@@ -27,12 +27,13 @@ TELL_S = 5.0
 
 class Ready(NamedTuple):
     """A backend that is loaded and checked, of `version`; `refused` says why the active one could not be
-    pulled, or is not served.
+    pulled, or is not served. `away`: the service that it asks is, so that it is not checked yet.
     """
 
     version: str
     backend: Backend
     refused: WorkerError | None = None
+    away: Away | None = None
 
 
 class Progress:
@@ -107,6 +108,9 @@ class Source:
     def first(self, pending: Pending) -> Ready:
         """The backend to begin with: of the active version, or of one before that can be made ready. Blocks.
 
+        A version whose service elsewhere is away is served all the same: its rows are refused until it is
+        back, and nothing else here waits for that.
+
         Raises:
             WorkerError: none can; the text is about the active one.
         """
@@ -120,7 +124,7 @@ class Source:
             try:
                 folder = here or self._pull(name, version)
                 try:
-                    backend = made_ready(folder, checked=checked)
+                    backend, away = started(folder, checked=checked)
                 except WorkerError:
                     unsound.add(version)
                     raise
@@ -131,7 +135,9 @@ class Source:
             if refused is not None:
                 log.warning("%s: what is served is version %s, as it was pulled before", name, version)
             self.taken(name, version)
-            return Ready(version, backend, refused)
+            if away is not None:
+                log.warning("%s %s is served unchecked, as what it asks is away: %s", name, version, away)
+            return Ready(version, backend, refused, away)
         raise refused or LoadError(f"{name}: no version of it is active, and none was pulled before")
 
     def next(self, name: str, active: Active) -> Backend:

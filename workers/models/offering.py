@@ -21,7 +21,7 @@ from schemas.topics import capability_topic
 from workers.backends import Backend, RemoteBackend
 from workers.backends.registry import build
 from workers.errors import LoadError
-from workers.models.calibrated import Calibrated
+from workers.models.calibrated import Calibrated, CalibratedRemote
 from workers.models.cards import read_card, statement_of
 from workers.models.manifest import CARD
 
@@ -53,7 +53,7 @@ def card_of(document: Mapping[str, Any], where: str) -> Card:
         known = ", ".join(("onnx", *sorted(REMOTE)))
         more = "; functions come from an app (--app)" if kind == "function" else ""
         raise LoadError(f"card {where}: model_type is {kind!r}; a repository holds {known}{more}")
-    stated = None if kind in REMOTE else statement_of(document)
+    stated = statement_of(document)
     try:
         found = msgspec.convert({**fields, "model": document["name"]}, Card)
         capability_topic(found.side, found.capability)
@@ -88,8 +88,6 @@ def options_of(document: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 def backend_of(folder: Path) -> Backend:
     """The backend of a version's folder, its confidence calibrated as the card says; not loaded yet.
 
-    A backend that asks elsewhere is not calibrated here: its card then says nothing of calibration.
-
     Raises:
         LoadError: the card or its options cannot be used.
     """
@@ -102,8 +100,10 @@ def backend_of(folder: Path) -> Backend:
         raise
     except Exception as error:  # options of an odd kind, say
         raise LoadError(f"card {folder / CARD}: {type(error).__name__}: {error}") from error
-    if isinstance(backend, RemoteBackend) or not document.get("calibration"):
+    if not document.get("calibration"):
         return backend
+    if isinstance(backend, RemoteBackend):
+        return CalibratedRemote(backend, folder)
     return Calibrated(backend, folder)
 
 

@@ -7,19 +7,30 @@ import concurrent.futures
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from workers.backends import Backend
-from workers.errors import CheckFailed, LoadError, WorkerError
+from workers.backends import Backend, RemoteBackend, Waits
+from workers.errors import Away, CheckFailed, LoadError, WorkerError
 from workers.models.check import Check, decode_check, run
 from workers.models.manifest import CHECK
 from workers.models.offering import backend_of
 
 T = TypeVar("T")
 
+GRACE_S = 10.0
+"""What a service elsewhere is given beyond the deadline of its check."""
 
-def made_ready(folder: Path, *, checked: bool = True) -> Backend:
-    """The backend of a version's folder, loaded and checked. Blocks; the folder's files are believed.
+
+class Started(NamedTuple):
+    """A backend that is loaded, and checked unless the service that it asks is `away`."""
+
+    backend: Backend
+    away: Away | None = None
+
+
+def started(folder: Path, *, checked: bool = True) -> Started:
+    """The backend of a version's folder, loaded and, unless its service is away, checked. Blocks; the
+    folder's files are believed.
 
     A model that hangs is given up after its check's deadline; the thread that it hangs in is left behind.
 
@@ -30,25 +41,57 @@ def made_ready(folder: Path, *, checked: bool = True) -> Backend:
     check = check_of(folder)
     backend = backend_of(folder)
     what = f"{backend.card.model} {backend.card.version}"
+    # A service elsewhere is given up by its own backend, and that it was silent is no fault of the version.
+    limit_s = check.deadline_s + (GRACE_S if isinstance(backend, RemoteBackend) else 0.0)
 
-    def work() -> Backend:
+    def work() -> Started:
         load(backend)
         try:
+            if isinstance(backend, Waits) and backend.waits_for:
+                return Started(backend, Away(backend.waits_for))
             if checked:
                 run(backend, check)
+        except Away as error:
+            return Started(backend, error)
         except BaseException:
             backend.close()
             raise
-        return backend
+        return Started(backend)
 
     try:
-        return within(check.deadline_s, work, abandon=Backend.close)
+        return within(limit_s, work, abandon=lambda late: late.backend.close())
     except TimeoutError as error:
         raise CheckFailed(
-            f"{what} was not loaded and checked within {check.deadline_s:g} s: refused; it may hang"
+            f"{what} was not loaded and checked within {limit_s:g} s: refused; it may hang"
         ) from error
     except CheckFailed as error:
         raise CheckFailed(f"{what} does not answer as when it was added: {error}") from error
+
+
+def made_ready(folder: Path, *, checked: bool = True) -> Backend:
+    """As `started`, of a backend whose service is there.
+
+    Raises:
+        Away: it is not.
+    """
+    backend, away = started(folder, checked=checked)
+    if away is not None:
+        backend.close()
+        raise away
+    return backend
+
+
+def tried(folder: Path) -> None:
+    """Try a version's folder as its owner, before others are to serve it.
+
+    What asks elsewhere, and has no check, is built and no more: its service, and the keys to it, need not be
+    where its owner is.
+
+    Raises:
+        As `made_ready`.
+    """
+    if check_of(folder).rows or not isinstance(backend_of(folder), RemoteBackend):
+        made_ready(folder).close()
 
 
 def check_of(folder: Path) -> Check:
