@@ -21,6 +21,7 @@ Post = Callable[[Feeds, Sequence[Row]], list[Answer]]
 """The model's outputs by name, and the rows, to one answer a row."""
 
 _RAW = np.dtype("<f4")
+_ELEMENTS = (int, float, list, tuple, np.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,8 @@ def _numbers(source: str, value: Any) -> Array:
     if not isinstance(value, list | tuple | int | float) or isinstance(value, bool):
         told = "is missing" if value is None else f"is a {type(value).__name__}"
         raise BadInput(f"inputs.{source} {told}; give a list of numbers or little-endian float32 bytes")
+    if not _holds_numbers(value):
+        raise BadInput(f"inputs.{source} holds something else than numbers")
     try:
         array = np.array(value)
     except ValueError as error:
@@ -144,6 +147,21 @@ def _numbers(source: str, value: Any) -> Array:
     if array.size and array.dtype.kind not in "iuf":
         raise BadInput(f"inputs.{source} holds something else than numbers")
     return array.reshape(-1)
+
+
+def _holds_numbers(value: Any) -> bool:
+    """Whether nothing but numbers and lists is in it: numpy would make one long text among numbers as many
+    of them, before anybody could look at their type.
+    """
+    level = [value]
+    while level:
+        kinds = set(map(type, level))
+        if not all(issubclass(kind, _ELEMENTS) for kind in kinds):
+            return False
+        if not any(issubclass(kind, list | tuple) for kind in kinds):
+            return True
+        level = [each for part in level if isinstance(part, list | tuple) for each in part]
+    return True
 
 
 def _length(value: Any) -> int | None:

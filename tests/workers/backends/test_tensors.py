@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import groupby
 from typing import Any
 
@@ -119,3 +120,19 @@ def test_whole_numbers_may_come_as_floats() -> None:
     pre = TensorPre([Feed("x", "x", (2,), "int64")])
     found = pre([Row({"x": [1.0, 2.0]}, {}), Row({"x": np.array([3, 4], "<f4").tobytes()}, {})])
     np.testing.assert_array_equal(found["x"], [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize("long", ["x" * 20_000, b"x" * 20_000], ids=["text", "bytes"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_one_long_text_among_numbers_takes_no_more_than_itself(long: Any, *, nested: bool) -> None:
+    """Numpy makes a text of each number, as long as the longest: 1.6 GB of these."""
+    numbers: list[Any] = [1.0] * 19_999
+    given = [[*numbers, 2.0], [*numbers, long]] if nested else [*numbers, long]
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadRows) as caught:
+            TensorPre([Feed("x", "x", (None,))])([Row({"x": given}, {})])
+        assert "something else than numbers" in caught.value.faults[0]
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
