@@ -41,7 +41,7 @@ class Handout:
             await self._hand(lane, known)
         for record in records[len(known) :]:
             await self._give_alone(lane, record)
-            if record.offset + 1 >= lane.end:
+            if record.offset + 1 >= lane.suspects_end:
                 lane.careful = False
 
     async def _give_alone(self, lane: Lane, record: Record) -> None:

@@ -148,6 +148,7 @@ class Inlet:
             group=self.settings.group,
             refuse=self._agent.refuse,
             suspicion=opening.suspicion,
+            most_open=self.settings.window_records,
         )
         self.lost += opening.lost
         self.lanes[lane.place] = lane

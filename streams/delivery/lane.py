@@ -23,8 +23,9 @@ class Lane:
     """Settles records: writes what they caused, and finishes their offsets when that is acknowledged.
 
     `start` is the committed watermark at assignment, `end` the log's end then; from `suspect` on nobody is
-    known to have handled the records. `writing_bytes` is what was settled and is not acknowledged yet. Once
-    revoked, `alive` is False and every call does nothing: work of an old epoch finishes silently.
+    known to have handled the records, and where one of them is suspected of killing its process they are
+    handled one by one up to `suspects_end`. `writing_bytes` is what was settled and is not acknowledged yet.
+    Once revoked, `alive` is False and every call does nothing: work of an old epoch finishes silently.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Lane:
         group: str,
         refuse: Refuse,
         suspicion: Suspicion = _UNSUSPECTED,
+        most_open: int | None = None,
     ) -> None:
         self.place = place
         self.epoch = epoch
@@ -47,6 +49,9 @@ class Lane:
         self.window = Window(start)
         self.suspicion = suspicion
         self.suspect = max(start, suspicion.frontier)
+        # A dead process had at most so many records open. With a backlog of thousands, taking all of it one by
+        # one after two kills cost more than the kills.
+        self.suspects_end = end if most_open is None else min(end, self.suspect + most_open)
         self.careful = suspicion.alone or suspicion.guilty >= 0
         self.condemned = set(suspicion.condemned)
         self.handed_out = False

@@ -72,6 +72,7 @@ class World:
     commits: random.Random = field(default_factory=lambda: random.Random(1))
     commit_share: float = 0.0
     batch: int = 500
+    most_open: int | None = None
     offset: int = 0
     note: str = ""
     handled: dict[int, int] = field(default_factory=dict)
@@ -98,6 +99,7 @@ class World:
             group="g",
             refuse=lambda *_: (),
             suspicion=found,
+            most_open=self.most_open,
         )
 
     def live(self, *, kill_at: int | None = None, stop_at: int | None = None) -> Lane | None:
@@ -166,7 +168,7 @@ class World:
                     self.commit(lane)
                     run(offset)
                     lane.alone = -1
-                if offset + 1 >= lane.end:
+                if offset + 1 >= lane.suspects_end:
                     lane.careful = False
             if len(known) < len(offsets):
                 self.commit(lane)
@@ -194,10 +196,11 @@ def test_a_killer_is_executed_three_times_at_most(killer: int, batch: int, absor
     seed=st.integers(0, 1000),
     absorbing=st.booleans(),
     batch=st.sampled_from([1, 4, 500]),
+    most_open=st.sampled_from([None, 1, 6]),
 )
 @settings(max_examples=200, deadline=None)
-def test_every_killer_is_condemned_and_nobody_else(killers, share, seed, absorbing, batch) -> None:
-    world = World(30, killers, absorbing, random.Random(seed), share, batch)
+def test_every_killer_is_condemned_and_nobody_else(killers, share, seed, absorbing, batch, most_open) -> None:
+    world = World(30, killers, absorbing, random.Random(seed), share, batch, most_open)
     # A crash that comes after progress was committed starts the count anew: one more execution each.
     for _ in range(4 * len(killers) + 1 + 30):
         if world.live() is not None:
@@ -206,6 +209,16 @@ def test_every_killer_is_condemned_and_nobody_else(killers, share, seed, absorbi
         raise AssertionError("it dies for ever")
     assert sorted(world.condemned) == sorted(killers)
     assert world.done == set(range(30)) - killers
+
+
+def test_what_no_dead_process_can_have_had_is_not_handled_one_by_one() -> None:
+    world = World(1000, batch=10, most_open=20)
+    for _ in range(2):
+        assert world.live(kill_at=5) is None
+    lane = world.assign()
+    assert lane.careful
+    assert (lane.suspect, lane.suspects_end) == (0, 20)
+    assert World(1000, batch=10).assign().suspects_end == 1000
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=30), st.booleans(), st.floats(0, 1))
