@@ -49,8 +49,8 @@ class Lane:
         self.window = Window(start)
         self.suspicion = suspicion
         self.suspect = max(start, suspicion.frontier)
-        # A dead process had at most so many records open. With a backlog of thousands, taking all of it one by
-        # one after two kills cost more than the kills.
+        # A dead process had at most so many records open. With a backlog of thousands, taking all of it one
+        # by one after two kills cost more than the kills.
         self.suspects_end = end if most_open is None else min(end, self.suspect + most_open)
         self.careful = suspicion.alone or suspicion.guilty >= 0
         self.condemned = set(suspicion.condemned)
