@@ -11,7 +11,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -27,9 +26,10 @@ from streams.settings import Settings
 from workers.desk import Closed, Desk, Full
 from workers.errors import where
 from workers.http.answers import reply_of
-from workers.http.calls import check_length, kind_of, read_call, too_large
+from workers.http.calls import check_encoding, check_length, kind_of, read_call, too_large
 from workers.http.forms import Call, Reply
 from workers.http.openapi import document
+from workers.http.origins import is_loopback, may_call
 from workers.http.page import POLICY, page
 from workers.http.paths import Name, found, full
 from workers.http.problems import Refused, of_refusal
@@ -55,6 +55,7 @@ class CapabilityDoor:
         self._ready = ready
         self._now_ms = now_ms
         self._token = settings.http_token.reveal() if settings.http_token else None
+        self._here_alone = self._token is None and is_loopback(settings.host)
         self._room = Room(settings.http_requests, settings.window_bytes)
         self._underway = Underway()
         self._paces: dict[Name, Pace] = {}
@@ -115,6 +116,7 @@ class CapabilityDoor:
         self._admit(request)
         kind = kind_of(request.headers.get("content-type"))
         check_length(request.headers.get("content-length"))
+        check_encoding(request.headers.get("content-encoding"))
         with self._room.call() as held:
             body = await _body(request, held)
             call = read_call(kind, body, request.headers)
@@ -136,8 +138,8 @@ class CapabilityDoor:
     def _admit(self, request: Request) -> None:
         """Refuse who may not call, and everybody while the process is not ready."""
         origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != request.headers.get("host", ""):
-            # A browser sends text to any address without asking; only this page's own may.
+        host = request.headers.get("host", "")
+        if origin is not None and not may_call(origin, host, here_alone=self._here_alone):
             raise Refused("invalid_request", "pages of other origins may not call", status=403, title="No")
         if self._token is not None and not _same(request.headers.get("authorization", ""), self._token):
             challenge = (("WWW-Authenticate", "Bearer"),)

@@ -77,6 +77,7 @@ class Door:
                 app,
                 http=Guarded,
                 ws="none",
+                log_config=None,  # its own goes to stderr as plain text, whatever --log-format says
                 log_level="warning",
                 lifespan="off",
                 access_log=False,

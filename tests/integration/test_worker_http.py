@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -105,7 +106,12 @@ def test_a_worker_alone_answers_and_says_nothing_of_what_it_was_asked(alone: Rol
     assert httpx.post(url(alone, "/secret"), json={"text": SECRET}).status_code == 500
     assert httpx.post(url(alone, f"/{SECRET}"), json={"text": SECRET}).status_code == 404
     assert fetch(alone.port, "/readyz") == (200, '{"ready":true}')
+    with socket.create_connection(("127.0.0.1", alone.port), 5) as odd:
+        odd.sendall(b"GARBAGE\r\n\r\n")
+        assert odd.recv(100).startswith(b"HTTP/1.1 400")
     assert alone.terminate() == 0
+    (told,) = (line for line in alone.said.splitlines() if "Invalid HTTP request" in line)
+    assert "uvicorn" in told, "as all other lines of the log are"
     assert "POST /local/test/double" in alone.said
     assert SECRET not in alone.said
 

@@ -31,6 +31,8 @@ KEY = "idempotency-key"
 _JSON_TYPES = ("", "application/json", "text/json")
 _MSGPACK_TYPES = (MSGPACK, "application/x-msgpack", "application/vnd.msgpack")
 _TYPES = "application/json, application/msgpack, text/plain (input `text`) and image/* (input `image`)"
+_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+"""Byte order marks of UTF-8 and UTF-16."""
 _RESERVED = frozenset(("inputs", "params", "deadline_ms", "id", "max_batch"))
 
 
@@ -54,6 +56,17 @@ def check_length(text: str | None) -> None:
         raise Refused("malformed", "Content-Length is no number")
     if len(text) > 18 or int(text) > MAX_RECORD_BYTES:
         raise too_large()
+
+
+def check_encoding(text: str | None) -> None:
+    """Refuse a body that is compressed.
+
+    Raises:
+        Refused: 415.
+    """
+    if text is not None and text.strip().lower() not in ("", "identity"):
+        detail = "a body is read uncompressed alone; send it without Content-Encoding"
+        raise Refused("invalid_request", detail, status=415, title="Compressed")
 
 
 def too_large() -> Refused:
@@ -150,10 +163,22 @@ def _decoded(kind: str, body: bytes) -> Any:
         # What is read must be writable: no integers beyond 64 bits, no half surrogate pairs.
         msgspec.msgpack.encode(found)
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
-        where = str(error).partition("(byte ")[2].rstrip(")")
-        place = f" at byte {where}" if where.isdigit() else ""
-        raise Malformed(f"the body is no {kind} that can be read{place}") from None
+        raise Malformed(f"the body is no {kind} that can be read{_why(error, body)}") from None
     return found
+
+
+def _why(error: Exception, body: bytes) -> str:
+    words = str(error)
+    where = words.partition("(byte ")[2].rstrip(")")
+    if body.startswith(_MARKS):
+        return ": it begins with a byte order mark; send UTF-8 without one"
+    if where.isdigit():
+        return f" at byte {where}"
+    if isinstance(error, RecursionError):
+        return ": it nests too deep"
+    if isinstance(error, OverflowError) or "out of range" in words:
+        return ": it holds a number beyond 64 bits"
+    return ": it ends too early, or holds half a surrogate pair" if "truncated" in words else ""
 
 
 def _key(header: str | None, field: str | None) -> str | None:

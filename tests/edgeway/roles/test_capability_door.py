@@ -265,6 +265,22 @@ async def test_a_worker_that_is_not_ready_says_so() -> None:
         assert (await door.call("/summarize", {"text": "a"})).status_code == 503
 
 
+async def test_pages_of_a_name_that_was_pointed_here_are_refused() -> None:
+    evil = {"Host": "evil.example", "Origin": "http://evil.example"}
+    async with served(summarize) as door:
+        assert (await door.call("/summarize", {"text": "a"}, headers=evil)).status_code == 403
+        own = {"Host": "local-nlp", "Origin": "http://local-nlp"}
+        assert (await door.call("/summarize", {"text": "a"}, headers=own)).status_code == 200
+
+
+async def test_a_compressed_body_is_refused_as_such() -> None:
+    async with served(summarize) as door:
+        packed = await door.call("/summarize", {"text": "a"}, headers={"Content-Encoding": "gzip"})
+        assert (packed.status_code, packed.json()["title"]) == (415, "Compressed")
+        plain = await door.call("/summarize", {"text": "a"}, headers={"Content-Encoding": "identity"})
+        assert plain.status_code == 200
+
+
 async def test_a_token_is_asked_for_and_pages_of_others_are_refused() -> None:
     async with served(summarize, settings=Settings(http_token=Secret("t0ken"))) as door:
         for given in (None, "Bearer wrong", "Bearer", "t0ken", "Basic t0ken", "Bearer t0ken2"):

@@ -123,6 +123,23 @@ def test_bodies_that_are_refused(body: Any, code: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"text": 1e999}', "a number beyond 64 bits"),
+        (b'{"n": 123456789012345678901234567890}', "a number beyond 64 bits"),
+        (b'{"text": "\\ud800"}', "half a surrogate pair"),
+        (b'{"text": "a', "ends too early"),
+        (b'{"text": a}', "at byte 9"),
+        ('{"text": "a"}'.encode("utf-8-sig"), "a byte order mark"),
+        ('{"text": "a"}'.encode("utf-16"), "a byte order mark"),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_told(body: bytes, told: str) -> None:
+    with pytest.raises(Refused, match=told):
+        read(body)
+
+
+@pytest.mark.parametrize(
     ("kind", "body"),
     [
         ("msgpack", msgspec.msgpack.encode({"x": float("nan")})),
