@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
@@ -11,6 +12,10 @@ from schemas.limits import MAX_RECORD_BYTES
 from workers.errors import BadInput
 
 log = logging.getLogger(__name__)
+
+# What is no character of XML: over one of these vl-convert ends the whole process. The two that end a line
+# break Vega's expressions.
+_UNDRAWABLE = re.compile("[^\t\n\r\x20-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 MOST_BYTES = MAX_RECORD_BYTES * 3 // 5
 """Of a specification and a picture together: a picture grows by a third where it is answered in JSON."""
@@ -32,16 +37,25 @@ def warm_up() -> None:
 
 
 def svg(spec: dict[str, Any]) -> str:
-    """Its letters stay letters: whoever shows it needs the font."""
+    """Its letters stay letters: whoever shows it needs the font. What cannot be drawn is U+FFFD."""
     import vl_convert
 
-    return str(vl_convert.vegalite_to_svg(spec, vl_version=_version(), allowed_base_urls=[]))
+    return str(vl_convert.vegalite_to_svg(_drawable(spec), vl_version=_version(), allowed_base_urls=[]))
 
 
 def png(spec: dict[str, Any]) -> bytes:
     import vl_convert
 
-    return bytes(vl_convert.vegalite_to_png(spec, vl_version=_version(), scale=1.0, allowed_base_urls=[]))
+    drawable = _drawable(spec)
+    return bytes(vl_convert.vegalite_to_png(drawable, vl_version=_version(), scale=1.0, allowed_base_urls=[]))
+
+
+def _drawable(part: Any) -> Any:
+    if isinstance(part, str):
+        return _UNDRAWABLE.sub("\ufffd", part)
+    if isinstance(part, dict):
+        return {key: _drawable(value) for key, value in part.items()}
+    return [_drawable(each) for each in part] if isinstance(part, list) else part
 
 
 @lru_cache(maxsize=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from workers.errors import BadInput
@@ -13,6 +14,9 @@ _STEPS = {
     "en": ((1e12, "tn"), (1e9, "bn"), (1e6, "m"), (1e3, "k")),
     "zh": ((1e12, "万亿"), (1e8, "亿"), (1e4, "万")),
 }
+# As the data has them. A list of values becomes one nested expression, which breaks at a thousand of them,
+# and at one with a name of JavaScript's own (`constructor`).
+_GIVEN_ORDER = None
 _UNITS_ZH = {"CNY": "元", "USD": "美元", "EUR": "欧元", "GBP": "英镑", "HKD": "港元", "JPY": "日元"}
 
 
@@ -58,15 +62,15 @@ def _row(data: Data, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _axes(data: Data, look: Look) -> dict[str, Any]:
-    categories = list(dict.fromkeys(value.category for value in data.values))
-    series = list(dict.fromkeys(value.series for value in data.values))
+    categories = {value.category for value in data.values}
+    series = {value.series for value in data.values}
     expression, unit = _numbers(data, look)
-    x = {
+    x: dict[str, Any] = {
         "field": "category",
         "type": "ordinal" if look.kind == "line" else "nominal",
-        "sort": categories,
+        "sort": _GIVEN_ORDER,
         "title": look.x_title or None,
-        "axis": {"labelAngle": 0 if len(categories) <= 6 else -40, "labelLimit": 160},
+        "axis": {"labelAngle": 0 if len(categories) <= 6 else -40, "labelLimit": _limit(categories)},
     }
     y: dict[str, Any] = {
         "field": "value",
@@ -76,9 +80,12 @@ def _axes(data: Data, look: Look) -> dict[str, Any]:
     }
     encoding: dict[str, Any] = {"x": x, "y": y, "tooltip": _tooltip(data)}
     if len(series) > 1 or look.kind in ("grouped", "stacked"):
-        encoding["color"] = {"field": "series", "type": "nominal", "sort": series, "title": None}
+        encoding["color"] = _colours("series", series)
     if look.kind == "grouped":
-        encoding["xOffset"] = {"field": "series", "sort": series}
+        encoding["xOffset"] = {"field": "series", "sort": _GIVEN_ORDER}
+    for axis in (x, y):
+        if _limit([axis["title"] or ""]) == 0:
+            axis["axis"]["titleLimit"] = 0
     y["stack"] = "zero" if look.kind == "stacked" else None
     mark = {"type": "line", "point": True} if look.kind == "line" else {"type": "bar"}
     return {"mark": mark, "encoding": encoding}
@@ -89,15 +96,30 @@ def _pie(data: Data, look: Look) -> dict[str, Any]:
         raise BadInput("a pie shows one series; several are shown by grouped or stacked")
     if any(value.value < 0 for value in data.values) or not any(value.value for value in data.values):
         raise BadInput("a pie shows parts of a whole: none is negative, and one is not 0")
-    categories = list(dict.fromkeys(value.category for value in data.values))
     return {
         "mark": {"type": "arc", "innerRadius": min(look.width, look.height) // 6},
         "encoding": {
             "theta": {"field": "value", "type": "quantitative", "stack": True},
-            "color": {"field": "category", "type": "nominal", "sort": categories, "title": None},
+            "color": _colours("category", {value.category for value in data.values}),
             "tooltip": _tooltip(data),
         },
     }
+
+
+def _colours(field: str, names: set[str]) -> dict[str, Any]:
+    return {
+        "field": field,
+        "type": "nominal",
+        "sort": _GIVEN_ORDER,
+        "title": None,
+        "legend": {"labelLimit": _limit(names)},
+    }
+
+
+def _limit(names: Iterable[str]) -> int:
+    """Pixels of the longest label that is shown in full; 0: all are. Longer ones are cut in UTF-16, and a cut
+    through an emoji is an error."""
+    return 0 if any(character > "\uffff" for name in names for character in name) else 160
 
 
 def _tooltip(data: Data) -> list[dict[str, Any]]:

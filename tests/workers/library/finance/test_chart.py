@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import io
 import json
+import subprocess
+import sys
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -24,6 +27,7 @@ from workers.library.finance.chart import chart
 from workers.library.finance.indicators import indicators
 
 LOCAL = next(backend for backend in backends_of(chart) if backend.card.side == "local")
+ROOT = Path(__file__).parents[4]
 CHINESE = "营业收入12.6亿元，上年同期10.5亿元；净利润1.89亿元，上年同期1.26亿元，每股收益0.4元。"
 ENGLISH = (
     "Revenue was $1.26 billion, compared with $1.05 billion a year earlier. Net income was $189 million."
@@ -128,6 +132,49 @@ def test_nothing_is_fetched_and_no_expression_is_run() -> None:
     svg = output({"series": odd}, title="{{7*7}}", format="svg")["svg"]
     assert "<script>" not in svg
     assert "{{7*7}}" in svg
+
+
+ODD_LABELS = """
+import json
+from tests.workers.library.finance.test_chart import asked
+
+controls = "".join(map(chr, range(32)))
+ends = "\\x7f\\x85\\u2028\\u2029\\ufeff\\ufffe\\uffff"
+cars = "\U0001f697" * 60
+odd = [controls, ends, cars, "x" + cars, "constructor", "__proto__", "valueOf", "length", "", " "]
+odd += ["\u202e\u0645\u0631", "e" + "\u0301" * 50]
+for form in ("svg", "png"):
+    for kind in ("bar", "grouped", "stacked", "line", "pie"):
+        names = odd[:1] if kind in ("bar", "pie") else odd[:4]
+        series = {name: {label: 1.0 for label in odd} for name in names}
+        looks = {"title": controls + cars, "x_title": ends + cars, "y_title": "x" + cars, "unit": ends}
+        answer = asked({"series": series}, kind=kind, format=form, **looks)
+        assert answer.error is None, (kind, form, answer.error)
+print("drawn")
+"""
+
+
+def test_labels_of_any_letters_are_drawn_and_end_no_process() -> None:
+    # In a process of its own: one that is aborted would take the other tests with it.
+    run = subprocess.run(
+        [sys.executable, "-c", ODD_LABELS], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
+    )
+    assert (run.returncode, run.stdout) == (0, "drawn\n"), run.stderr[-2000:]
+
+
+@pytest.mark.parametrize("kind", ["bar", "line", "grouped", "stacked", "pie"])
+def test_as_many_values_as_are_allowed_can_be_drawn(kind: str) -> None:
+    many = {"a": {f"{n}": float(n % 7) for n in range(2000)}}
+    answer = asked({"series": many}, kind=kind, format="svg")
+    told = answer.error.message if answer.error else "show less"
+    assert "show less" in told, "either it is drawn, or told that it would not fit a record"
+
+
+def test_categories_and_series_stand_in_the_order_given() -> None:
+    given_in = {"z": {"q9": 1, "q1": 2}, "a": {"q5": 3, "q1": 4}}
+    svg = output({"series": given_in}, format="svg", kind="grouped")["svg"]
+    assert svg.index(">q9<") < svg.index(">q1<") < svg.index(">q5<")
+    assert svg.index(">z<") < svg.index(">a<")
 
 
 def test_the_largest_answer_fits_a_record() -> None:
