@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -41,6 +42,7 @@ def load_app(app: str) -> list[Backend]:
         )
     backends = list(found.values())
     _check_unique(app, backends)
+    _check_limits(backends)
     return backends
 
 
@@ -93,10 +95,13 @@ def backends_for(
     every = _offers(apps)
     every += fill(frozenset((backend.card.side, backend.card.capability) for backend in every))
     _check_unique(", ".join(apps), every)
+    _check_limits(every)
     here = [backend for backend in every if side in (None, backend.card.side)]
     known = ", ".join(sorted(f"{b.card.side}/{b.card.capability}" for b in every)) or "none"
     if not here:
-        raise UnknownCapability(f"no capability on side {side}; {', '.join(apps) or 'no app'} offers {known}")
+        where = f" on side {side}" if side else ""
+        sources = f"app {', '.join(apps)}" if apps else "there is no app, and models"
+        raise UnknownCapability(f"nothing to serve{where}: {sources} offer{'s' if apps else ''} {known}")
     if not names:
         return here
     chosen = [backend for backend in here if _is_named(backend, names)]
@@ -140,6 +145,23 @@ def _check_unique(app: str, backends: Sequence[Backend]) -> None:
         if key in seen:
             raise AppError(f"app {app!r} offers {key[0]}/{key[1]} twice; keep one")
         seen.add(key)
+
+
+def _check_limits(backends: Iterable[Backend]) -> None:
+    for card in (backend.card for backend in backends):
+        limits = (
+            card.max_wait_ms,
+            card.max_qps or 0,
+            card.cost_per_call,
+            card.cost_per_token,
+            card.max_cost or 0,
+        )
+        # NaN is neither, and would be null in the heartbeat, which nobody could read.
+        if not (card.max_batch >= 1 and all(0 <= limit < math.inf for limit in limits)):
+            raise AppError(
+                f"{card.side}/{card.capability}: max_batch is at least 1; times, costs and qps are at least "
+                "0, and have an end"
+            )
 
 
 def _from_name(app: str) -> ModuleType:

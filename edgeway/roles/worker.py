@@ -118,7 +118,10 @@ def add_worker(
     heartbeats = _read(process, workers, name) if kafka else None
 
     async def start() -> None:
-        await asyncio.gather(*(worker.start() for worker in workers))
+        try:
+            await asyncio.gather(*(worker.start() for worker in workers))
+        except WorkerError as error:
+            raise UsageError(str(error)) from error
         for worker in workers:
             process.host.add_task(f"worker {worker.topics[0]}", worker.watch)
 

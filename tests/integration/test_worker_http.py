@@ -207,6 +207,15 @@ def test_wrong_flags_are_told(app: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "double, secret, slow can be served" in capsys.readouterr().err
 
 
+def test_a_model_that_cannot_be_loaded_is_told_with_its_place(app: Path) -> None:
+    app.write_text(APP.replace("time.sleep(LOAD_S)", 'raise OSError("no such model file")'), encoding="utf-8")
+    done = edgeway("worker", "--app", str(app), "--no-kafka", "--port", str(free_port()))
+    assert done.returncode == 2
+    assert "test/double cannot be loaded: OSError: no such model file" in done.stderr
+    assert f"{app}:7 in load" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_budget_holds_over_http_too(app: Path, tmp_path: Path, redis_server: RedisServer) -> None:
     rules = tmp_path / "rules.json"
     said = {

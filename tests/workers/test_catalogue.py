@@ -153,3 +153,35 @@ def test_a_module_of_the_library_loads_no_other_group() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+LIMITS = """
+import math
+from schemas.cards import Card
+from workers.backends.function import FunctionBackend, capability
+from workers.backends.openai import OpenAIBackend
+
+def f(inputs, params):
+    return 1
+
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'made = OpenAIBackend("cloud/nlp/x", url="https://h/v1", model="m", max_batch=0)',
+        'made = OpenAIBackend("cloud/nlp/x", url="https://h/v1", model="m", max_qps=-1)',
+        'made = OpenAIBackend("cloud/nlp/x", url="https://h/v1", model="m", max_wait_ms=math.nan)',
+        'made = FunctionBackend(Card(capability="x", side="local", version="1", model="m", max_batch=0), f)',
+        'made = capability("local/x", cost=math.nan)(f)',
+        'made = capability("local/x", qps=math.nan, max_batch=1)(f)',
+        'made = capability("local/x", max_cost=math.inf)(f)',
+        'made = capability("local/x", max_batch=0)(f)',
+    ],
+)
+def test_limits_without_sense_are_refused_whatever_names_them(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "limits_app.py"
+    path.write_text(LIMITS + line, encoding="utf-8")
+    with pytest.raises(AppError, match="max_batch is at least 1; times, costs and qps"):
+        load_app(str(path))

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -33,7 +34,7 @@ from workers.backends.awaiting import unkept, within
 from workers.backends.called import is_async
 from workers.backends.remote_loop import OwnLoop
 from workers.backends.returns import Returns
-from workers.errors import BadOutput, LoadError
+from workers.errors import BadOutput, LoadError, where
 from workers.faults import told
 
 Function = Callable[..., Any]
@@ -87,7 +88,8 @@ def capability(
         LoadError: a name that makes no topic, or limits that make no sense.
     """
     side, rest = _named(name)
-    if max_batch < 1 or min(max_wait_ms, cost, cost_per_token, qps or 0.0) < 0:
+    limits = (max_wait_ms, cost, cost_per_token, qps or 0.0, max_cost or 0.0)
+    if not (max_batch >= 1 and all(0.0 <= limit < math.inf for limit in limits)):
         raise LoadError(f"capability {name!r}: max_batch is at least 1; times, costs and qps at least 0")
 
     def mark(function: F) -> F:
@@ -192,8 +194,9 @@ class FunctionBackend:
             except LoadError:
                 raise
             except Exception as error:
-                kind = type(error).__name__
-                raise LoadError(f"{self.card.capability} cannot be loaded: {kind}: {error}") from error
+                kind, place = type(error).__name__, where(error)
+                text = f"{self.card.capability} cannot be loaded: {kind}: {error} ({place})"
+                raise LoadError(text) from error
         self._loaded = True
         if self._async:
             self._loop.start()

@@ -22,7 +22,7 @@ from workers.backends.http_answer import answer_of
 from workers.backends.remote import Remote
 from workers.backends.remote_faults import Trouble
 from workers.backends.remote_keys import Key, Keys
-from workers.backends.remote_options import Options
+from workers.backends.remote_options import Options, url_without_key
 from workers.backends.remote_wire import USUAL, Limits, url_of
 from workers.errors import BadInput, LoadError
 
@@ -121,5 +121,6 @@ def build(card: Card, options: Mapping[str, Any]) -> HttpBackend:
     read.end()
     if url is None:
         raise LoadError(f"{card.capability}: an http backend needs the option url")
+    url_without_key(card.capability, url)
     keys = Keys({name: Key(env=variable) for name, variable in named.items()})
     return HttpBackend(card, url, limits=limits, keys=keys)

@@ -13,8 +13,8 @@ from schemas.cards import Card
 from workers.backends.openai_prices import PER, TEMPLATE_TOKENS, Prices, Tokens
 from workers.backends.openai_prompts import IMAGES, Prompting, Template
 from workers.backends.remote_keys import Key, Keys, bearer, is_header
-from workers.backends.remote_options import Options
-from workers.backends.remote_wire import Limits, url_of
+from workers.backends.remote_options import Options, url_without_key
+from workers.backends.remote_wire import Limits
 from workers.errors import LoadError
 
 LIMITS = Limits(answer_bytes=8 * 1024 * 1024)
@@ -99,9 +99,7 @@ def _read(card: Card, read: Options) -> Settings:
         raise LoadError("an openai backend needs the option url, such as https://HOST/v1")
     if not model:
         raise LoadError("an openai backend needs the option model")
-    base = url_of(card.capability, url)
-    if base.userinfo:
-        raise LoadError("the option url holds a password; keys come from key_env or key_file alone")
+    base = url_without_key(card.capability, url)
     as_json = _one_of("json", read.text("json") or "off", _JSON)
     if as_json == "schema" and not card.output_schema:
         raise LoadError("json is schema, and the card has no output_schema")

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from workers.backends.remote_wire import USUAL, Limits
+import httpx
+
+from workers.backends.remote_wire import USUAL, Limits, url_of
 from workers.errors import LoadError
 
 _SECONDS = (0.01, 600.0)
 _BYTES = (1, 64 * 1024 * 1024)
 _ATTEMPTS = (1, 10)
+
+
+_SECRET = re.compile(r"(?:key|token|secret|password|passwd|pwd|signature|^sig|^auth)$")
+
+
+def url_without_key(capability: str, text: str) -> httpx.URL:
+    """The URL in an option.
+
+    Raises:
+        LoadError: none of http or https, or one that holds a key; the message does not quote it.
+    """
+    url = url_of(capability, text)
+    if url.userinfo:
+        raise LoadError(
+            f"{capability}: the option url holds a password; keys come from the environment or a file alone"
+        )
+    for name in url.params:
+        if _SECRET.search(re.sub(r"[^a-z]", "", name.lower())):
+            raise LoadError(
+                f"{capability}: the option url holds {name!r} in its query; keys come from the environment "
+                "or a file alone, as headers"
+            )
+    return url
 
 
 class Options:

@@ -72,7 +72,7 @@ def test_what_is_named_is_served_whether_a_task_uses_it_or_not(app: str) -> None
 def test_urls_need_no_app() -> None:
     assert served(rules()) == ["cloud/caption", "cloud/offered"]
     assert served(rules(), capabilities=("cloud/caption",)) == ["cloud/caption"]
-    with pytest.raises(UsageError, match="no capability on side local"):
+    with pytest.raises(UsageError, match="nothing to serve on side local"):
         served(rules(), side="local")
 
 

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas.cards import Card, ModelType
 from workers.backends.openai import OpenAIBackend
 from workers.backends.openai_answers import (
     usage_of,
 )
 from workers.backends.openai_prices import Prices, Tokens
+from workers.backends.registry import build as build_by_kind
 from workers.errors import LoadError
 
 COUNTS = st.integers(0, 10_000)
@@ -82,3 +84,23 @@ def test_options_that_are_none(options: dict[str, Any], named: str) -> None:
 def test_names_that_make_no_topic(name: str) -> None:
     with pytest.raises(LoadError, match="capability"):
         OpenAIBackend(name, url="https://a/v1", model="m")
+
+
+@pytest.mark.parametrize("kind", ["openai", "http"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://user:4111-secret@h/v1",
+        "https://h/v1?key=4111-secret",
+        "https://h/v1?api_key=4111-secret",
+        "https://h/v1?api-version=2&Subscription-Key=4111-secret",
+        "https://h/v1?access_token=4111-secret",
+        "https://h/v1?sig=4111-secret",
+    ],
+)
+def test_a_url_that_holds_a_key_is_refused(kind: ModelType, url: str) -> None:
+    card = Card(capability="nlp/say", side="cloud", version="1", model="m", model_type=kind)
+    with pytest.raises(LoadError, match="holds") as caught:
+        build_by_kind(card, {"url": url})
+    assert "secret" not in str(caught.value)
+    build_by_kind(card, {"url": "https://h/v1?api-version=2024-06-01&design=x&keys_of=1"})
