@@ -24,26 +24,39 @@ CURRENCIES = {
 """ISO 4217; `¥` is read as CNY."""
 
 # Bounded, and never begun inside a number: an endless row of digits must not cost quadratic time.
+# A hyphen is a minus, but for one between two numbers ("5亿-6亿"), in a word, or with space behind it
+# ("Revenue - $5m"); Chinese stands close before it.
+_SIGN = r"(?<![^\W\u4e00-\u9fff])(?<![)）%％元亿万千百年月日])"
 _NUMBER = r"(?<![\d.,])(?P<number>\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,6})?|\d{1,15}(?:\.\d{1,6})?)(?!\d)"
 _AMOUNT = re.compile(
-    r"(?P<sign>(?<![\w\d)])[-−–]\s?)?"
+    r"(?P<sign>" + _SIGN + r"(?:[-–](?!\s)|−\s?))?"
     r"(?P<before>US\$|HK\$|[$€£¥￥]|\b(?:USD|EUR|GBP|CNY|RMB|HKD|JPY)\b|人民币)?\s?"
-    r"(?P<minus>(?<=[$€£¥￥])[-−])?"
+    r"(?P<minus>(?<=[$€£¥￥币])[-−])?(?P<loss>(?<=[$€£¥￥])\((?=[\d.,]{1,40}\)))?"
     + _NUMBER
-    + r"(?:\s?(?P<unit>(?:thousand|million|billion|trillion|mn|bn|tn|[mk])\b"
+    + r"(?(loss)\))(?:\s?(?P<unit>(?:thousand|million|billion|trillion|mn|bn|tn|[mk])\b"
     r"|万亿|百亿|十亿|千万|百万|[千万亿]))?"
     r"(?:\s?(?P<after>美元|欧元|英镑|港元|港币|日元|人民币|元"
     r"|\b(?:dollars?|euros?|pounds|yen|yuan|USD|EUR|GBP|CNY|RMB|HKD|JPY)\b))?",
     re.IGNORECASE,
 )
+# The unit of "$5-6 million" is that of both.
+_RANGE = re.compile(
+    r"\s?(?:[-–~～至]|to\b)\s?[$€£¥￥]?\s?[\d.,]{1,20}\s?"
+    r"(?P<unit>(?:thousand|million|billion|trillion|mn|bn|tn|[mk])\b|万亿|百亿|十亿|千万|百万|[千万亿])",
+    re.IGNORECASE,
+)
 _PERCENT = re.compile(
-    r"(?P<sign>(?<![\w\d)])[-−+])?(?<![\d.,])(?P<number>\d{1,6}(?:\.\d{1,6})?)\s?"
+    r"(?P<sign>" + _SIGN + r"[-−+])?(?<![\d.,])(?P<number>\d{1,6}(?:\.\d{1,6})?)\s?"
     r"(?:%|％|percent\b|per cent\b)"
     r"|百分之(?P<said>\d{1,6}(?:\.\d{1,6})?)",
     re.IGNORECASE,
 )
+# Accounts write a loss in brackets; "(about $5m)" and "100亿元（14亿美元）" are none.
+_STATED = re.compile(
+    r"(?:^|[:：=]|为|是|\b(?:was|were|is|of|to|from|at|with|versus|vs|against|than))\s*$", re.IGNORECASE
+)
 # One character each, so that offsets stay those of the text.
-_NARROW = {code: code - 0xFEE0 for code in (*range(0xFF10, 0xFF1A), 0xFF0E, 0xFF04)}
+_NARROW = {code: code - 0xFEE0 for code in (*range(0xFF10, 0xFF1A), 0xFF0B, 0xFF0D, 0xFF0E, 0xFF04)}
 
 
 class Amount(NamedTuple):
@@ -69,7 +82,7 @@ def power_of(unit: str) -> int:
 
 
 def narrow(text: str) -> str:
-    """`text` with full-width digits in usual width; every character keeps its place."""
+    """`text` with full-width digits and signs in usual width; every character keeps its place."""
     return text.translate(_NARROW)
 
 
@@ -83,8 +96,10 @@ def find_amounts(text: str) -> Iterator[Amount]:
         start = match.start()
         while text[start].isspace():
             start += 1
+        if unit is None and (range_ := _RANGE.match(text, match.end())):
+            unit = range_["unit"]
         value, within = scaled(match["number"], UNITS[unit.lower()] if unit else 0)
-        minus = match["sign"] or match["minus"]
+        minus = match["sign"] or match["minus"] or match["loss"] or _in_brackets(text, start, match.end())
         yield Amount(
             start,
             match.end(),
@@ -92,6 +107,12 @@ def find_amounts(text: str) -> Iterator[Amount]:
             CURRENCIES[named.lower()] if named else None,
             within,
         )
+
+
+def _in_brackets(text: str, start: int, end: int) -> bool:
+    if text[start - 1 : start] not in ("(", "（") or text[end : end + 1] not in (")", "）"):
+        return False
+    return _STATED.search(text[max(0, start - 12) : start - 1]) is not None
 
 
 def find_percents(text: str) -> Iterator[Amount]:

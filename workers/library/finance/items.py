@@ -65,10 +65,15 @@ STATED = {
 _OTHER = (
     "非流动资产", "非流动负债", "有息负债", "少数股东权益", "扣除非经常性损益", "扣非净利润", "扣非",
     "经营活动产生的现金流量净额", "现金流", "现金", "股息", "分红", "派息", "研发费用", "研发投入", "市值",
-    "订单", "合同负债",
+    "订单", "合同负债", "存款", "贷款", "拨备", "减值", "资本开支", "资本支出", "利润总额", "税前利润",
+    "息税前利润", "利息净收入", "净利息收入", "手续费", "管理资产", "融资", "募资",
     "non-current assets", "non-current liabilities", "operating cash flow", "free cash flow",
     "cash flow", "cash equivalents", "cash", "dividends", "dividend", "backlog", "repurchases", "repurchased",
     "operating expenses", "capital expenditures", "research and development", "deferred revenue",
+    "capital expenditure", "capex", "deposits", "loans", "provisions", "provision", "impairments",
+    "impairment", "charges", "profit before tax", "pre-tax profit", "pretax profit", "income before taxes",
+    "net interest income", "interest income", "assets under management", "market capitalization",
+    "market capitalisation", "market value", "net debt", "debt", "inventories", "inventory", "goodwill",
     "cost savings", "marketable securities", "adjusted ebitda", "ebitda", "segment",
 )  # fmt: skip
 """Amounts behind these are no figure of an item before them."""

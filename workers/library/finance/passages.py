@@ -34,7 +34,10 @@ _AFTER = re.compile(
 _AFTER_QUARTER = re.compile(
     r"^[\s,，)）]*(?:in )?(?:the )?(?:previous|prior|last|preceding) quarter", re.IGNORECASE
 )
-_TO = re.compile(r"(?:\bto|至|到|达|为)\s*$", re.IGNORECASE)
+_TO = re.compile(r"(?:(?<!compared )\bto|至|到|达|为)(?:盈利|亏损)?\s*$", re.IGNORECASE)
+_GAIN_OR_LOSS = re.compile(r"(?P<gain>盈利|\bprofits?\b)|亏损|净损失|\bloss(?:es)?\b", re.IGNORECASE)
+_OF_LOSSES = frozenset(("net_profit", "operating_profit", "eps"))
+"""Items that are a profit at one time and a loss at another: "净利润1亿元，上年同期亏损2亿元"."""
 _CHANGE = re.compile(
     r"(?:\b(?:by|increased|decreased|grew|rose|fell|declined|up|down|more|less)"
     r"|(?:increase|decrease|gain|rise|decline) of|(?:增加|减少|增长|下降|上升|多|少)了?)\s*$",
@@ -43,7 +46,7 @@ _CHANGE = re.compile(
 _PER_SHARE = re.compile(
     r"^\s*(?:per|a|/)\s?(?:(?:diluted|basic|common|ordinary)\s+){0,2}share\b", re.IGNORECASE
 )
-_UP = re.compile(r"\bup\b|increas|gr[eo]w|\brose\b|\bris|higher|jump|climb|增|升|涨", re.IGNORECASE)
+_UP = re.compile(r"\bup\b|increas|gr[eo]w|\brose\b|\bris|higher|jump|climb|improv|增|升|涨", re.IGNORECASE)
 _DOWN = re.compile(r"\bdown\b|decreas|declin|\bfell\b|\bdrop|lower|减|降|跌|下滑", re.IGNORECASE)
 _SEQUENTIAL = re.compile(
     r"环比|sequential|(?:previous|prior|last) quarter|quarter[ -]over[ -]quarter", re.IGNORECASE
@@ -159,7 +162,8 @@ class _Sentence:
         self.mention = mention
 
     def _amount(self, amount: Amount, following: Mention | Amount | None) -> None:
-        before = self.text[max(self.last, amount.start - 80) : amount.start]
+        begin = max(self.last, amount.start - 80)
+        before = self.text[begin : amount.start]
         after = self.text[amount.end : min(self.end, amount.end + _REACH)]
         self.last = amount.end
         mention = self._whose(amount, after, following)
@@ -171,9 +175,17 @@ class _Sentence:
         period = self._when(before, after)
         if period == CURRENT:
             self.seen.add(item)
-        value = -amount.value if mention.negative else amount.value
+        value = self._signed(amount, mention, item, begin)
         where = {"start": amount.start, "end": amount.end, "text": self.text[amount.start : amount.end]}
         self.found.take(Figure(item, period, value, amount.currency, where, amount.within))
+
+    def _signed(self, amount: Amount, mention: Mention, item: str, begin: int) -> Decimal:
+        """The amount of a loss is negative, with a sign or without; what it is said to be last counts."""
+        negative = mention.negative
+        if item in _OF_LOSSES:
+            for said in _GAIN_OR_LOSS.finditer(self.text, max(begin, mention.end), amount.start):
+                negative = said["gain"] is None
+        return -abs(amount.value) if negative else amount.value
 
     def _whose(self, amount: Amount, after: str, following: Mention | Amount | None) -> Mention | None:
         if _PER_SHARE.match(after):
@@ -207,7 +219,8 @@ class _Sentence:
         self.told = percent.end
         moves = _moves(before)
         if mention.item in STATED:
-            if not moves:
+            after = self.text[percent.end : min(self.end, percent.end + _REACH)]
+            if _is_level(before, after, moves):
                 self.found.stated.append(Stated(mention.item, "ratio", percent.value, percent.within, where))
             return
         if not moves and percent.value >= 0 and self.text[percent.start] not in "+-−":
@@ -216,6 +229,13 @@ class _Sentence:
         near = before + _CLAUSE.split(self.text[percent.end : min(self.end, percent.end + _REACH)])[0]
         kind: Literal["yoy", "qoq"] = "qoq" if _SEQUENTIAL.search(near) else "yoy"
         self.found.stated.append(Stated(mention.item, kind, value, percent.within, where))
+
+
+def _is_level(before: str, after: str, moves: int) -> bool:
+    """Whether a percentage is what a ratio is now: neither what it was ("from 30%") nor how far it moved."""
+    if moves:
+        return _TO.search(before) is not None
+    return not _BEFORE.search(before) and not _AFTER.match(after)
 
 
 def _moves(before: str) -> int:

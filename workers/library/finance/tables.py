@@ -28,8 +28,11 @@ _CURRENCY = re.compile(
     r"US\$|HK\$|[$€£¥￥]|\b(?:USD|EUR|GBP|CNY|RMB|HKD|JPY)\b|人民币|美元|港元|日元|欧元|元"
 )
 _PLAIN = re.compile(
-    r"(\()?\s?([-−])?\s?[$€£¥￥]?\s?([-−])?(\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,8})?|\d{1,18}(?:\.\d{1,8})?)\s?(\))?"
+    r"([(（])?\s?([-−–])?\s?(US\$|HK\$|[$€£¥￥])?\s?([-−–(（])?"
+    r"(\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,8})?|\d{1,18}(?:\.\d{1,8})?)\s?([)）])?"
 )
+_DIGIT = re.compile(r"\d")
+_CODE = re.compile(r"[A-Za-z]{3}")
 _NOTHING = ("", "-", "–", "—", "--", "n/a", "na", "n.a.", "nil", "不适用")
 _ITEM_OF_RATIO = {term: name for name, terms in STATED.items() for term in terms}
 
@@ -61,9 +64,7 @@ def read_table(table: Any, unit: str = "", currency: str = "", *, strict: bool =
             f"the table has more than {MOST_ROWS} rows or {MOST_COLUMNS} columns: send it in parts"
         )
     power = power_of(unit) if unit else _unit_in(grid.around)
-    known = CURRENCIES.get(currency.strip().lower(), currency.strip().upper()[:3]) or _currency_in(
-        grid.around
-    )
+    known = _named(currency) if currency.strip() else _currency_in(grid.around)
     found = Reading()
     for number, row in enumerate(grid.rows, start=1):
         item, ratio = item_of(row.label), _ITEM_OF_RATIO.get(row.label.strip().lower())
@@ -94,9 +95,13 @@ def _take(
             found.stated.append(
                 Stated(ratio, "ratio", shares[0].value, shares[0].within, where | {"period": period})
             )
+        else:
+            found.unread.append(f"{where['label']}, column {where['column']}")
         return
     power, currency = of_row
-    read = _cell(cell, 0 if item == "eps" else power, where)
+    read = _cell(cell, 0 if item == "eps" else power, where, currency)
+    if read is None and isinstance(cell, str) and _DIGIT.search(cell[:100]):
+        found.unread.append(f"{where['label']}, column {where['column']}")
     if read is None or item is None:
         return
     value, within, own = read
@@ -106,8 +111,13 @@ def _take(
     found.take(Figure(item, period, value, money, where, within))
 
 
-def _cell(cell: Any, power: int, where: Mapping[str, Any]) -> tuple[Decimal, Decimal, str | None] | None:
-    """Value, half a unit of its last digit and currency; None of an empty cell or of words."""
+def _cell(
+    cell: Any, power: int, where: Mapping[str, Any], known: str | None
+) -> tuple[Decimal, Decimal, str | None] | None:
+    """Value, half a unit of its last digit and the currency it names; None of an empty cell or of words.
+
+    A bare `$` or `¥` is of the currency that is `known`, since several have it.
+    """
     place = f"the table's row {where['row']}, column {where['column']}"
     if cell is None or isinstance(cell, bool):
         return None
@@ -123,9 +133,11 @@ def _cell(cell: Any, power: int, where: Mapping[str, Any]) -> tuple[Decimal, Dec
         if match is None:
             amounts = list(find_amounts(plain))
             return (amounts[0].value, amounts[0].within, amounts[0].currency) if len(amounts) == 1 else None
-        value, within = scaled(match[4], power)
-        if match[2] or match[3] or (match[1] and match[5]):
+        value, within = scaled(match[5], power)
+        if match[2] or match[4] or (match[1] and match[6]):
             value = -value
+        sign = None if match[3] in ("$", "¥", "￥") and known is not None else match[3]
+        return value, within, CURRENCIES[sign.lower()] if sign else None
     else:
         raise BadInput(f"{place} is neither a number nor a text")
     return value, within, None
@@ -136,7 +148,10 @@ def _grid(table: Any) -> Grid:
         return _of_csv(table)
     if isinstance(table, Mapping):
         if "rows" in table:
-            return _of_rows(list(table.get("columns") or ()), table["rows"])
+            columns = table.get("columns")
+            if not isinstance(columns, list | tuple) or not columns:
+                raise BadInput("inputs.table.columns is a list of the periods that the columns are of")
+            return _of_rows(list(columns), table["rows"])
         return _of_labels(table)
     if isinstance(table, list | tuple) and table and all(isinstance(row, list | tuple) for row in table):
         return _of_rows(list(table[0]), table[1:])
@@ -169,8 +184,7 @@ def _of_labels(table: Mapping[Any, Any]) -> Grid:
 
 
 def _of_csv(text: str) -> Grid:
-    first = max(text.splitlines()[:5], key=lambda line: sum(map(line.count, ",\t;|")), default="")
-    mark = max(",\t;|", key=first.count)
+    mark = _separator(text)
     try:
         lines = [
             row for row in csv.reader(io.StringIO(text), delimiter=mark) if any(cell.strip() for cell in row)
@@ -191,6 +205,13 @@ def _of_csv(text: str) -> Grid:
     return grid._replace(around=" ".join([*titles, grid.around])[:2000])
 
 
+def _separator(text: str) -> str:
+    """What parts the cells: it stands in the most of the first lines. A comma, which numbers hold too, only
+    where no other does in as many."""
+    lines = [line for line in text.split("\n", 20)[:20] if line.strip()]
+    return max("\t;|,", key=lambda mark: sum(mark in line for line in lines))
+
+
 def _has_periods(line: Sequence[str]) -> bool:
     return any(recency(period_of(cell)) > (0, 0, 0) for cell in line[1:])
 
@@ -198,6 +219,20 @@ def _has_periods(line: Sequence[str]) -> bool:
 def _unit_in(text: str) -> int:
     match = _UNIT.search(text)
     return power_of(next(group for group in match.groups() if group)) if match else 0
+
+
+def _named(currency: str) -> str:
+    """Its ISO 4217 code.
+
+    Raises:
+        BadInput: neither a code nor a known name.
+    """
+    plain = currency.strip()
+    if plain.lower() in CURRENCIES:
+        return CURRENCIES[plain.lower()]
+    if _CODE.fullmatch(plain) is None:
+        raise BadInput("the currency is not known; give its ISO 4217 code, such as CHF")
+    return plain.upper()
 
 
 def _currency_in(text: str) -> str | None:

@@ -242,3 +242,49 @@ def test_the_longest_text_takes_no_quadratic_time(unit: str) -> None:
     begin = time.process_time()
     asked({"text": text})
     assert time.process_time() - begin < 5
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("－5", -5.0), ("（5）", -5.0), ("$(5)", -5.0), ("($5)", -5.0), ("–5", -5.0), ("US$5", 5.0),
+        ("(€5 million)", -5e6), ("٥", 5.0),
+    ],
+)  # fmt: skip
+def test_cells_with_signs_of_several_kinds(cell: str, value: float) -> None:
+    assert output({"figures": {"net_profit": cell}})["figures"]["net_profit"]["current"]["value"] == value
+
+
+def test_currencies_of_cells_are_kept_and_never_mixed() -> None:
+    found = output({"figures": {"revenue": {"2024": "$5", "2023": "€4"}}})
+    assert found["growth"] == {}
+    assert [conflict["kind"] for conflict in found["conflicts"]] == ["currencies"]
+    yen = output({"figures": {"revenue": {"2024": "¥5"}}, "currency": "JPY"})["figures"]["revenue"]["2024"]
+    assert yen["currency"] == "JPY", "a bare sign is of the currency that is named"
+
+
+@pytest.mark.parametrize("cell", ["1.2e6", "12,34,567", "1 234 567", "5-", "12%", "1.234,5"])
+def test_a_cell_that_cannot_be_read_is_told(cell: str) -> None:
+    found = output({"figures": {"revenue": {"2024": cell}}})
+    assert (found["figures"], found["unread"]) == ({}, ["revenue, column 1"])
+
+
+def test_cells_are_parted_by_what_parts_them_in_every_line() -> None:
+    tabs = "项目\t2023年\t2024年\n营业收入（万元）\t1,000\t1,200\n净利润（万元）\t1,00\t-20\n"
+    assert output({"table": tabs})["growth"]["revenue"] == 0.2
+    assert output({"table": "Item;2023;2024\nRevenue;1,000;1,100\nCost;1,5;3"})["growth"]["revenue"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("inputs", "told"),
+    [
+        ({"figures": {"revenue": 5}, "currency": "Swiss francs"}, "ISO 4217"),
+        ({"figures": {"revenue": 5}, "currency": "₹"}, "ISO 4217"),
+        ({"table": {"columns": "2024", "rows": [["revenue", 5]]}}, "inputs.table.columns"),
+        ({"table": {"rows": [["revenue", 5]]}}, "inputs.table.columns"),
+    ],
+)
+def test_what_would_be_guessed_is_refused(inputs: dict[str, Any], told: str) -> None:
+    error = asked(inputs).error
+    assert error is not None
+    assert (error.code, told in error.message) == ("bad_input", True), error

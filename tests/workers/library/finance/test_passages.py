@@ -110,3 +110,59 @@ def test_the_revenue_is_that_of_the_whole(text: str, revenue: float | None) -> N
 def test_what_looks_like_a_figure_and_what_is_one(text: str, figures: dict[str, float]) -> None:
     found = indicators(text=text)[0]["figures"]
     assert {item: values["current"]["value"] for item, values in found.items()} == figures
+
+
+@pytest.mark.parametrize(
+    ("text", "figures"),
+    [
+        ("净利润-1.2亿元，营业收入8亿元", {"net_profit": {"current": -1.2e8}, "revenue": {"current": 8e8}}),
+        ("净利润－１．２亿元", {"net_profit": {"current": -1.2e8}}),
+        ("净利润人民币-1.2亿元", {"net_profit": {"current": -1.2e8}}),
+        ("净利润1亿元，上年同期亏损2亿元", {"net_profit": {"current": 1e8, "previous": -2e8}}),
+        ("公司净亏损2.3亿元，上年同期盈利1.1亿元", {"net_profit": {"current": -2.3e8, "previous": 1.1e8}}),
+        ("净利润由亏损2亿元转为盈利1亿元", {"net_profit": {"current": 1e8, "previous": -2e8}}),
+        ("Net loss of $5m compared with a profit of $3m", {"net_profit": {"current": -5e6, "previous": 3e6}}),
+        ("Net loss was -$5 million", {"net_profit": {"current": -5e6}}),
+        ("Net loss was $(5.2) million", {"net_profit": {"current": -5.2e6}}),
+        (
+            "Operating income was (€3.2 million) versus €1.1 million a year earlier",
+            {"operating_profit": {"current": -3.2e6, "previous": 1.1e6}},
+        ),
+        ("Net income ($5 million) rose", {"net_profit": {"current": 5e6}}),
+        ("营业收入100亿元（约合14亿美元）", {"revenue": {"current": 1e10}}),
+        ("Net income - $1 million", {"net_profit": {"current": 1e6}}),
+        ("营业收入5亿元-6亿元", {"revenue": {"current": 5e8}}),
+        ("Revenue of $5-6 million", {"revenue": {"current": 5e6}}),
+        ("Revenue grew 12% as deposits reached $40 billion", {}),
+        ("Revenue rose 5%, and capital expenditure was $3 million", {}),
+        ("营业收入增长5%，存款余额3亿元", {}),
+    ],
+)  # fmt: skip
+def test_a_figure_has_the_sign_that_the_text_gives_it(
+    text: str, figures: dict[str, dict[str, float]]
+) -> None:
+    output, _ = indicators(text=text)
+    found = {
+        item: {when: row["value"] for when, row in its.items()} for item, its in output["figures"].items()
+    }
+    assert found == figures
+
+
+@pytest.mark.parametrize(
+    ("text", "margin"),
+    [
+        ("毛利率由30%提升至32%", 0.32),
+        ("毛利率提升2个百分点至32%", 0.32),
+        ("毛利率32%，上年同期为30%", 0.32),
+        ("Gross margin improved from 30% to 32%", 0.32),
+        ("Gross margin rose to 32%, compared to 30% a year earlier", 0.32),
+        ("Gross margin rose 2%", None),
+    ],
+)
+def test_a_ratio_that_is_stated_is_that_of_now(text: str, margin: float | None) -> None:
+    output, _ = indicators(text=text)
+    assert output["ratios"].get("gross_margin") == margin
+
+
+def test_a_fall_by_its_sign_alone() -> None:
+    assert indicators(text="营业收入10亿元，同比-5.2%")[0]["growth"] == {"revenue": -0.052}
