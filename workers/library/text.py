@@ -54,12 +54,14 @@ def clean(
         text = entities.unescape(text)
     if width:
         text = text.translate(_FOLDS)
-    text = unicodedata.normalize(form, _LINES.sub("\n", text))
+    text = _LINES.sub("\n", text)
     text = "".join(character for character in text if not _is_control(character))
+    # Only now: what was between a letter and its accent is gone.
+    text = unicodedata.normalize(form, text)
     text = _BREAKS.sub("\n", _BLANKS.sub(" ", text)).strip()
     if not lines:
         text = text.replace("\n", " ")
-    return {"text": text if max_chars is None else text[:max_chars]}
+    return {"text": text if max_chars is None else text[:max_chars].rstrip()}
 
 
 def _is_control(character: str) -> bool:

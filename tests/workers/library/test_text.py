@@ -57,6 +57,18 @@ def test_once_is_enough(text: str, lines: bool) -> None:
     assert once == once.strip()
 
 
+@pytest.mark.parametrize("between", ["\u200b", "\u00ad", "\ufeff", "\x00", "\u202e"])
+@pytest.mark.parametrize(
+    ("split", "whole"), [("e{}\u0301", "\u00e9"), ("\u1100{}\u1161", "\uac00"), ("ｶ{}ﾞ", "ガ")]
+)
+def test_what_is_left_is_of_one_form(between: str, split: str, whole: str) -> None:
+    assert cleaned(split.format(between)) == whole
+
+
+def test_a_cut_leaves_no_space() -> None:
+    assert cleaned("one two", max_chars=4) == "one"
+
+
 @given(st.text(alphabet="<>/!-abpscript &;\n", max_size=200))
 def test_any_markup_ends(text: str) -> None:
     assert "<script>" not in cleaned("x" + text, html="strip").partition("<script")[0]

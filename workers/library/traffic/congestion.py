@@ -84,8 +84,9 @@ def _together(
 ) -> dict[str, Any]:
     """All as one road: its length over the time it takes (segments of unknown length count 1 km)."""
     km = [lengths.get(row["segment"], 1.0) for row in rows]
-    # A segment that stands still would take for ever.
-    hours = sum(each / max(1.0, row["recent_speed_kmh"]) for each, row in zip(km, rows, strict=True))
+    # A segment that stands still would take for ever; 1 km/h would be free flow where all but nothing moves.
+    slowest = [max(min(1.0, row["free_flow_kmh"] / 50), row["recent_speed_kmh"]) for row in rows]
+    hours = sum(each / speed for each, speed in zip(km, slowest, strict=True))
     at_best = sum(each / row["free_flow_kmh"] for each, row in zip(km, rows, strict=True))
     share = at_best / hours
     return {

@@ -38,6 +38,12 @@ def test_levels_of_one_road_by_its_last_minutes(speed: float, level: str) -> Non
     assert found["recent_speed_kmh"] == pytest.approx(max(speed, 1))
 
 
+def test_roads_on_which_nothing_moves_are_not_free() -> None:
+    for history in ({"a": [0, 0, 0]}, {"a": [0, 0], "b": [0, 0]}, {"a": [0.5, 0.0, 0.0]}):
+        found = output({"history": history}, recent_min=2)
+        assert {found["level"], *(row["level"] for row in found["segments"])} == {"jam"}
+
+
 def test_segments_together_take_their_time_and_length() -> None:
     history = {"long": [60.0] * 5, "short": [6.0] * 5, "silent": [None] * 5}
     found = output({"history": history, "free_flow_kmh": 60, "lengths_km": {"long": 9.0, "short": 1.0}})
