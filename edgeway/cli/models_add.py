@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from edgeway.cli.arguments import Subparsers, command, positive
 from edgeway.cli.feedback import read_file
-from edgeway.cli.models_places import bytes_bar, opened, told
+from edgeway.cli.models_places import activated, bytes_bar, opened, told
 from edgeway.cli.output import out, out_json, say
 from edgeway.errors import Exit, UsageError
 
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         active = None
         if args.activate:
             # What was recorded a moment ago need not be asked again.
-            active = source.repository.activate(manifest.name, manifest.version)
+            active = activated(source, manifest.name, manifest.version)
     about = {
         "model": manifest.name,
         "version": manifest.version,

@@ -14,6 +14,7 @@ from edgeway.errors import EdgewayError, UsageError
 
 if TYPE_CHECKING:
     from workers.models.chosen import Source
+    from workers.models.manifest import Active
 
     Advance = Callable[[int], None]
 
@@ -39,14 +40,41 @@ def told() -> Iterator[None]:
     """Errors of repositories and models as those of commands: exit code 1 where a version is not sound, else
     2.
     """
-    from workers.errors import CheckFailed, Damaged, WorkerError
+    from workers.errors import BadInput, CheckFailed, Damaged, WorkerError
 
     try:
         yield
     except (CheckFailed, Damaged) as error:
         raise EdgewayError(str(error)) from error
-    except WorkerError as error:
+    except (WorkerError, BadInput) as error:
         raise UsageError(str(error)) from error
+
+
+def activated(source: Source, name: str, version: str, *, unchecked: bool = False) -> Active:
+    """Have a version served.
+
+    Raises:
+        UsageError: another active model is of the same capability: no worker could start with both.
+    """
+    from workers.errors import RepositoryError
+
+    def capability(model: str, of: str) -> tuple[object, object]:
+        card = source.repository.card(model, of)
+        return card.get("side"), card.get("capability")
+
+    wanted = capability(name, version)
+    for other in source.repository.names():
+        try:
+            active = None if other == name else source.repository.active(other)
+            twin = active is not None and capability(other, active.version) == wanted
+        except RepositoryError:
+            continue  # what cannot be read is not served
+        if twin:
+            raise UsageError(
+                f"{wanted[0]}/{wanted[1]} is served by model {other} already: add this one as a version of "
+                f"it (--name {other}), or remove {source.repository.store.url}/{other}/active.json first"
+            )
+    return source.repository.activate(name, version, unchecked=unchecked)
 
 
 def parted(text: str) -> tuple[str, str | None]:

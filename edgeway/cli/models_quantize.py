@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from edgeway.cli.arguments import Subparsers, command
 from edgeway.cli.feedback import read_file
-from edgeway.cli.models_places import bytes_bar, opened, parted, told, version_of
+from edgeway.cli.models_places import activated, bytes_bar, opened, parted, told, version_of
 from edgeway.cli.output import out, out_json, say
 from edgeway.errors import Exit, UsageError
 
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
             with bytes_bar("adding", adding.size_of(Path(place))) as advance:
                 adding.add(source.repository, Path(place), {}, asking, advance)
             if args.activate:
-                source.repository.activate(name, target)
+                activated(source, name, target)
     return _tell(args, report, f"{name} {target}")
 
 

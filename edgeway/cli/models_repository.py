@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from edgeway.cli.arguments import Subparsers, command
-from edgeway.cli.models_places import bytes_bar, newest, opened, parted, told, version_of
+from edgeway.cli.models_places import activated, bytes_bar, newest, opened, parted, told, version_of
 from edgeway.cli.output import out, out_json, say
 from edgeway.errors import Exit
 
@@ -74,7 +74,7 @@ def run_activate(args: argparse.Namespace) -> int:
         if not args.unchecked:
             _check(source, args.name, version, size)
         before = _active(source, args.name)
-        now = repository.activate(args.name, version, unchecked=args.unchecked)
+        now = activated(source, args.name, version, unchecked=args.unchecked)
     return _tell_change(args, now, before)
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from schemas.cards import Card
 from workers.backends import Answer, Row, kin_of, providers
 from workers.backends.gpu import meter
-from workers.backends.tensors import ClassPost, Feed, Feeds, Post, Pre, TensorPost, TensorPre
-from workers.errors import BadInput, BadRows, LoadError, failure_of
+from workers.backends.tensors import Array, ClassPost, Feed, Feeds, Post, Pre, TensorPost, TensorPre
+from workers.errors import BadInput, BadOutput, BadRows, LoadError, failure_of
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +146,12 @@ class OnnxBackend:
             raise LoadError(f"cannot load {self._path.name}: {error}") from error
         log.info("%s: %s computes %s", self.card.capability, self.provider, self._path.name)
         self._names = [output.name for output in self._session.get_outputs()]
+        inputs = [node.name for node in self._session.get_inputs()]
+        if unknown := sorted(set(self._sources) - set(inputs)):
+            raise LoadError(
+                f"{self.card.capability}: `sources` names {', '.join(unknown)}, and the inputs of "
+                f"{self._path.name} are {', '.join(inputs)}"
+            )
         if self._pre is None:
             self._pre = self._ready_made = TensorPre(
                 [self._feed(node) for node in self._session.get_inputs()]
@@ -194,7 +200,16 @@ class OnnxBackend:
         elif self._ready_made and all(isinstance(size, int) for node in nodes for size in node.shape[1:]):
             for rows in sorted({1, self.card.max_batch}):
                 feeds = {node.name: np.zeros((rows, *node.shape[1:]), _DTYPES[node.type]) for node in nodes}
-                self._session.run(self._names, feeds)
+                outputs = self._session.run(self._names, feeds)
+                if isinstance(self._post, ClassPost):
+                    self._read(outputs, [Row({}, {})] * rows)
+
+    def _read(self, outputs: list[Array], rows: Sequence[Row]) -> None:
+        """Raises LoadError where outputs and labels do not go together."""
+        try:
+            self._post(dict(zip(self._names, outputs, strict=True)), rows)
+        except BadOutput as error:
+            raise LoadError(f"{self.card.capability}: {self._path.name}: {error}") from error
 
 
 def build(card: Card, options: Mapping[str, Any]) -> OnnxBackend:

@@ -25,7 +25,7 @@ from workers.backends.open_inference_wire import LEAST_LOOK_S, Ask, awaited, par
 from workers.backends.remote_cards import card_and_options
 from workers.backends.remote_faults import Trouble
 from workers.backends.tensors import Post
-from workers.errors import Away, BadInput, LoadError, WorkerError
+from workers.errors import Away, BadInput, BadOutput, LoadError, WorkerError
 from workers.faults import FAULTS, told
 
 log = logging.getLogger(__name__)
@@ -205,6 +205,8 @@ class OpenInferenceBackend:
         outputs = by_name(tensors, plan.outputs, len(items), batched=batched)
         try:
             answers = self._post(outputs, [rows[item.place] for item in items])
+        except BadOutput as error:
+            raise Trouble(f"answered otherwise than its options say: {error}", code="bad_output") from error
         except Exception as error:
             text = f"answered outputs that cannot be read as an answer ({type(error).__name__})"
             raise Trouble(text, code="bad_output") from error

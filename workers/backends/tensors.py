@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from schemas.messages import Failure
 from workers.backends import Answer, Row, kin_of
-from workers.errors import BadInput, BadRows, LoadError
+from workers.errors import BadInput, BadOutput, BadRows, LoadError
 
 Array = NDArray[Any]
 Feeds = dict[str, Array]
@@ -213,6 +213,10 @@ class ClassPost:
         array = outputs[self._source] if self._source else next(iter(outputs.values()))
         sound = _sound([array], len(rows))
         scores = array.reshape(len(rows), -1)
+        if self._labels is not None and scores.shape[1] != len(self._labels):
+            raise BadOutput(
+                f"the model gives {scores.shape[1]} scores, and {len(self._labels)} labels are given"
+            )
         if self._softmax:
             exp = np.exp(scores - scores.max(axis=1, keepdims=True))
             scores = exp / exp.sum(axis=1, keepdims=True)

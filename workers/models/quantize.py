@@ -152,9 +152,12 @@ def _measured(
         before, after = answers_of(one, rows), answers_of(other, rows)
         if all(answer.error is not None for answer in before):
             raise BadInput(f"the model refuses every sample: {before[0].error.message}")  # type: ignore[union-attr]
+        rights = (rightness(samples, before, before), rightness(samples, after, before))
+        if rights[0].accuracy == 0.0:
+            # Of nothing nothing can be lost: any copy would pass.
+            raise BadInput("the model as it is answers no labelled sample right: are these its labels?")
         speeds = race(one, other, rows)
     sizes = [file.stat().st_size for file in files]
-    rights = (rightness(samples, before, before), rightness(samples, after, before))
     sides = [Side(*parts) for parts in zip(sizes, speeds, rights, strict=True)]
     report = Report(wanted.method, len(samples), sides[0], sides[1], _loss(*rights), wanted.max_loss)
     return _Measured(report, after)

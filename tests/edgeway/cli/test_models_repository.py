@@ -172,3 +172,18 @@ def test_a_version_of_a_repository_is_not_calibrated_in_its_place(
     run("add", model)
     code, _, err = run("calibrate", str(tmp_path / "repo" / "scale" / "1"), "--from", "x")
     assert (code, "add it as a new version" in err) == (2, True)
+
+
+def test_two_active_models_of_one_capability_are_refused(run: Run, model: str, tmp_path: Path) -> None:
+    """No worker could start any more."""
+    assert run("add", model, "--activate")[0] == 0
+    assert run("add", model, "--name", "twin")[0] == 0
+    code, _, err = run("activate", "twin")
+    assert code == 2
+    assert "local/test/scale is served by model scale already" in err
+    assert run("activate", "twin", "--unchecked")[0] == 2
+    assert run("add", model, "--name", "twin", "--activate")[0] == 2
+    assert run("add", model, "--name", "other", "--capability", "local/test/other", "--activate")[0] == 0
+    assert run("activate", "scale")[0] == 0
+    (tmp_path / "repo" / "scale" / "active.json").unlink()
+    assert run("activate", "twin")[0] == 0

@@ -135,6 +135,21 @@ async def test_files_that_are_no_model_say_so(tmp_path: Path) -> None:
         OnnxBackend(CARD, crayfish()).infer(rows(b""))
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"sources": {"x": "pixels"}}, "`sources` names x, and the inputs of model.onnx are input"),
+        ({"labels": ["a", "b"]}, "the model gives 10 scores, and 2 labels are given"),
+        ({"labels": list("abcdefghijk"), "softmax": True}, "10 scores, and 11 labels"),
+    ],
+)
+async def test_options_that_do_not_go_with_the_model_are_told_at_load(
+    options: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(LoadError, match=told):
+        await registry.build(CARD, {"path": crayfish(), **options}).load()
+
+
 def test_options_and_kinds_are_checked() -> None:
     assert {"function", "onnx"} <= set(registry.kinds())
     with pytest.raises(LoadError, match="path"):

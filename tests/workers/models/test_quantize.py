@@ -213,6 +213,11 @@ def test_the_commands_of_the_page_run(
     assert "damage 1-int8 is active, in place of 1" in capsys.readouterr().out
 
 
+def named(given: list[Sample]) -> list[Sample]:
+    """The same, its labels those of another model: of nothing right nothing can be lost."""
+    return [Sample(each.inputs, label=f"kind {number}") for number, each in enumerate(given)]
+
+
 def test_the_command_names_what_it_cannot_read(
     repository: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -222,6 +227,9 @@ def test_the_command_names_what_it_cannot_read(
         (["shapes", "--data", str(tmp_path / "none.jsonl")], "none.jsonl"),
         (["shapes@7", "--data", written(tmp_path / "d.jsonl", samples(2))], "has no version 7"),
         (["shapez", "--data", str(tmp_path / "d.jsonl")], "no model shapez"),
+        (["shapes", "--data", written(tmp_path / "o.jsonl", [Sample({"image": [1.0]})])], "every sample"),
+        (["shapes", "--data", written(tmp_path / "s.jsonl", samples(1)), "--method", "static"], "are left"),
+        (["shapes", "--data", written(tmp_path / "l.jsonl", named(samples(9)))], "are these its labels"),
     ):
         assert main(["models", "quantize", *given, *repository]) == 2
         assert said in capsys.readouterr().err
