@@ -22,8 +22,9 @@ from workers.backends import Answer, Call, RemoteBackend, Row
 from workers.errors import Away, LoadError
 from workers.models.adding import Asking, add
 from workers.models.check import Asked as Rows
+from workers.models.check import Check, encode_check
 from workers.models.chosen import Source
-from workers.models.ready import tried
+from workers.models.ready import started, tried
 from workers.worker import Worker
 
 STATED = {"ece": 0.1, "threshold": 0.9, "coverage": 0.5, "accuracy": 1.0, "samples": 10}
@@ -242,3 +243,14 @@ def test_an_owner_who_gave_a_check_is_told_that_the_server_is_away(
     chat.stop()
     with pytest.raises(Away, match="cannot be reached"):
         tried(folder)
+
+
+def test_a_wait_that_its_options_ask_for_is_no_hanging_model(source: Source, tmp_path: Path) -> None:
+    card = a_double(f"http://127.0.0.1:{free_port()}")
+    card["options"]["ready_s"] = 0.6
+    added(source, tmp_path / "m", **card)
+    folder = source.cache.pull(source.repository, "m", "1")
+    (folder / "check.json").write_bytes(encode_check(Check(deadline_s=0.1)))
+    backend, away = started(folder)
+    backend.close()
+    assert away is not None

@@ -17,8 +17,8 @@ from workers.models.offering import backend_of
 
 T = TypeVar("T")
 
-GRACE_S = 10.0
-"""What a service elsewhere is given beyond the deadline of its check."""
+REMOTE_S = 630.0
+"""What loading takes at most that waits for a service elsewhere (`ready_s`), and a little."""
 
 
 class Started(NamedTuple):
@@ -42,7 +42,7 @@ def started(folder: Path, *, checked: bool = True) -> Started:
     backend = backend_of(folder)
     what = f"{backend.card.model} {backend.card.version}"
     # A service elsewhere is given up by its own backend, and that it was silent is no fault of the version.
-    limit_s = check.deadline_s + (GRACE_S if isinstance(backend, RemoteBackend) else 0.0)
+    limit_s = check.deadline_s + (REMOTE_S if isinstance(backend, RemoteBackend) else 0.0)
 
     def work() -> Started:
         load(backend)
