@@ -93,7 +93,7 @@ def _tables() -> Iterator[Sample]:
 
 
 def _track() -> list[dict[str, Any]]:
-    with (DATA / "track_cerknica.csv").open(encoding="utf-8") as file:
+    with (DATA / "track_saone.csv").open(encoding="utf-8") as file:
         rows = csv.DictReader(file)
         return [{"t": row["t"], "lat": float(row["lat"]), "lon": float(row["lon"])} for row in rows]
 

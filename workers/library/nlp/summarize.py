@@ -32,8 +32,9 @@ _ALIKE: Final = 0.7
 Floats = NDArray[np.float64]
 
 QUALITY = (
-    "21 English Wikinews articles, three sentences: they hold 67% of the headline's words; the first three"
-    " sentences hold 72%, three at random 41%. Chinese: not measured on a corpus"
+    "of 12 English news texts of this project three sentences hold 57% of the headline's words (the first"
+    " three 76%, three at random 37%), of 8 Chinese ones 72% (80%, 28%); of 21 Wikinews articles, not in the"
+    " repository, 67% (72%, 41%)"
 )
 
 

@@ -19,7 +19,8 @@ _CARD: Final[dict[str, Any]] = {
     "source": "rjieba 0.2 (jieba-rs) for Chinese, rules of this project for the rest",
 }
 QUALITY = (
-    "F1 of words against UD Chinese-GSDSimp test (12,012 words, which are cut finer there): 0.80; against UD"
+    "F1 of words against 40 Chinese sentences of this project, cut by hand: 0.88; against public corpora that"
+    " are not in the repository, UD Chinese-GSDSimp test (12,012 words, which are cut finer there): 0.80, UD"
     " English-EWT test (25,097, which parts don't and re-use): 0.92"
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import time
 from pathlib import Path
@@ -18,7 +17,7 @@ from workers.library.nlp.search import terms_of
 from workers.library.nlp.sentences import sentences_of
 from workers.library.nlp.summarize import MOST_SENTENCES, summarize
 
-NEWS = Path(__file__).parents[3] / "data" / "nlp" / "wikinews.jsonl.gz"
+ARTICLES = Path(__file__).parents[3] / "data" / "nlp" / "articles.jsonl"
 (SUMMARIZE,) = backends_of(summarize)
 ENGLISH = (
     "Northwind reported record revenue for the third quarter. The weather was fine. Sales rose 20% to $1.26"
@@ -102,14 +101,15 @@ def test_bad_input_is_told(inputs: dict[str, Any], told: str) -> None:
     assert told in refusal(SUMMARIZE, inputs)
 
 
-def test_the_headline_is_covered_as_the_card_says() -> None:
-    """The card's figure: 0.667; the first three sentences of news are hard to beat (0.719)."""
+@pytest.mark.parametrize(("language", "articles", "share"), [("en", 12, 0.57), ("zh", 8, 0.724)])
+def test_the_headline_is_covered_as_the_card_says(language: str, articles: int, share: float) -> None:
+    """The first three sentences of news are hard to beat: 0.76 and 0.80; three of chance have 0.37, 0.28."""
     covered = []
-    with gzip.open(NEWS, "rt", encoding="utf-8") as file:
-        for line in file:
-            article = json.loads(line)
+    for line in ARTICLES.read_text("utf-8").splitlines():
+        article = json.loads(line)
+        if article["language"] == language:
             said = output(SUMMARIZE, {"text": article["text"]}, sentences=3)
             wanted = set(terms_of(article["headline"]))
             covered.append(len(wanted & set(terms_of(said["summary"]))) / len(wanted))
-    assert len(covered) == 21
-    assert sum(covered) / len(covered) == pytest.approx(0.667, abs=0.01)
+    assert len(covered) == articles
+    assert sum(covered) / len(covered) == pytest.approx(share, abs=0.01)
