@@ -22,7 +22,7 @@ def infer(
     *,
     paid: bool = False,
 ) -> list[Answer]:
-    """One answer a row, in order; raises nothing but KeyboardInterrupt.
+    """One answer a row, in order; raises nothing.
 
     Where the batch fails as a whole its rows are tried one by one; rows that `expired(index)` by then are
     left out, so that a backend that fails slowly does not hold the others up. `calls` are for a remote one.
@@ -34,9 +34,8 @@ def infer(
         answers = list(_ask(backend, rows, calls))
         if len(answers) != len(rows):
             raise BadOutput(f"answered {len(answers)} of {len(rows)} rows")
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:  # noqa: BLE001 - a backend may raise anything: SystemExit, CancelledError
+        # KeyboardInterrupt too: in a thread it comes from no keyboard, and it took the whole worker along.
         refused = failure_of(error, name).code == "bad_input"
         if len(rows) == 1 or (paid and not refused):
             return [Answer(error=told(error, name))] * len(rows)

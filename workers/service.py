@@ -16,6 +16,7 @@ from workers.batching import Batcher
 from workers.counters import Counters
 from workers.engine import Engine
 from workers.errors import WorkerError
+from workers.expiry import Expiry
 from workers.inference import late
 from workers.payments import Errands, Till, is_paid
 from workers.sizes import BatchSize, rows_one_by_one
@@ -54,9 +55,7 @@ class Service:
         self._engine = Engine(backend, clock, self._returned, limits.threads)
         self._finish = finish
         self._clock = clock
-        self._till = till
-        self._unwritten = unwritten
-        self._limits = limits
+        self._till, self._unwritten, self._limits = till, unwritten, limits
         card = backend.card
         self._batcher: Batcher[Work] = Batcher(1, card.max_wait_ms, limits.max_rows, limits.max_bytes)
         self._fit()
@@ -66,6 +65,7 @@ class Service:
         self._wake, self._roomy, self._quiet = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._errands = Errands(self._broke, self._wake.set)
         self._timer: asyncio.TimerHandle | None = None
+        self._expiry = Expiry(clock, self._wake.set)
         self._stopped = False
         self.task: asyncio.Task[None] | None = None
 
@@ -121,6 +121,7 @@ class Service:
             if isinstance(work.lane, Patient):
                 work.lane.lost()
         self._roomy.set()
+        self._expiry.stop()
         if self._timer is not None:
             self._timer.cancel()
         if self.task is not None:
@@ -170,6 +171,7 @@ class Service:
 
     def put(self, work: Work) -> None:
         self._batcher.put(work)
+        self._expiry.see(work.subtask.deadline)
         self._wake.set()
 
     def forget(self, lane: Origin) -> None:
@@ -185,6 +187,9 @@ class Service:
                 raise WorkerError(f"a run of {self.backend.card.capability} broke") from self._crash
             # The next batch starts before the last one is written out, so that the model never waits for us.
             self._dispatch()
+            if self._batcher.rows and (expired := self._expiry.taken(self._batcher)):
+                self._roomy.set()
+                self._unrun(expired, [late()] * len(expired))
             while self._done:
                 self._done_with(self._done.popleft())
             if not self.pending and not self._errands:
@@ -241,15 +246,12 @@ class Service:
         """The works that are still worth computing; the expired ones are answered as such."""
         now = self._clock.now()
         alive = [work for work in batch if work.lane.alive]
-        expired = [work for work in alive if work.subtask.deadline <= now]
-        if not expired:
-            return alive
-        self._unrun(expired, [late()] * len(expired))
-        return [work for work in alive if work.subtask.deadline > now]
+        if expired := [work for work in alive if work.subtask.deadline <= now]:
+            self._unrun(expired, [late()] * len(expired))
+        return [work for work in alive if work.subtask.deadline > now] if expired else alive
 
     def _wake_when_due(self) -> None:
-        due = self._batcher.due()
-        if due is not None:
+        if (due := self._batcher.due()) is not None:
             self._wake_in(max(0.0, due / 1000.0 - time.monotonic()))
 
     def _wake_in(self, wait_s: float) -> None:

@@ -51,6 +51,7 @@ def rows(*deadly: int) -> list[Row]:
         (RecursionError(), "backend_error"),
         (CancelledError(), "backend_error"),
         (GeneratorExit(), "backend_error"),
+        (KeyboardInterrupt(), "backend_error"),
     ],
 )
 def test_a_bad_row_fails_alone(error: BaseException, code: str) -> None:

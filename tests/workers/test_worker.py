@@ -183,6 +183,30 @@ async def test_work_that_expires_while_it_waits_is_not_computed() -> None:
     assert [[row.inputs["n"] for row in batch] for batch in backend.batches] == [[0], [2]]
 
 
+async def test_what_expires_behind_a_run_that_does_not_end_is_answered_when_it_expires() -> None:
+    clock, lane, backend = FakeClock(), FakeLane(), Gated(card(max_batch=1))
+    async with working(backend, clock=clock, max_rows=4) as worker:
+        await handle(worker, lane, numbered(1))
+        await until(backend.entered.is_set)
+        await handle(worker, lane, [*numbered(1, 1), *numbered(3, 2, deadline=1_000_100)])
+        full = asyncio.create_task(handle(worker, lane, numbered(1, 5)))
+        clock.ms = 1_000_050
+        await asyncio.sleep(0.3)
+        assert lane.settled == []
+        assert not full.done()
+        clock.ms = 1_000_100
+        await until(lambda: len(lane.settled) == 3)
+        await asyncio.wait_for(full, 5)
+        assert {o: p.error and p.error.code for o, p in lane.partials().items()} == dict.fromkeys(
+            (2, 3, 4), "deadline_exceeded"
+        )
+        await handle(worker, lane, numbered(1, 6, deadline=1_000_060))
+        assert len(lane.settled) == 4
+        backend.gate.set()
+        await until(lambda: len(lane.settled) == 7)
+    assert [[row.inputs["n"] for row in batch] for batch in backend.batches] == [[0], [1], [5]]
+
+
 async def test_batches_form_behind_the_run_and_never_mix_params_or_names() -> None:
     lane, backend = FakeLane(), Gated()
     async with working(backend) as worker:
@@ -443,13 +467,13 @@ def test_a_worker_offers_something_and_nothing_twice() -> None:
         Worker([Gated(), Gated()], name="w", clock=FakeClock())
 
 
-async def test_watch_raises_what_killed_a_thread() -> None:
-    class Killer(Gated):
-        def infer(self, rows: Sequence[Row]) -> list[Answer]:
-            raise KeyboardInterrupt
+async def test_watch_raises_what_killed_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_args: object, **_named: object) -> None:
+        raise RuntimeError("a bug of the engine itself")
 
+    monkeypatch.setattr("workers.engine.infer", fail)
     lane = FakeLane()
-    async with working(Killer()) as worker:
+    async with working(Gated()) as worker:
         watching = asyncio.create_task(worker.watch())
         await handle(worker, lane, numbered(1))
         with pytest.raises(WorkerError, match="broke"):
