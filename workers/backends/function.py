@@ -21,7 +21,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set, Sized
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from schemas.cards import Card
@@ -235,8 +236,8 @@ class FunctionBackend:
         if self._batch:
             values = self._callable(list(rows))
             if self._async:
-                values = (unkept(self._loop.run(within(values, _latest(untils)))),)
-            return self._answers(list(values), len(rows))
+                values = unkept(self._loop.run(within(values, _latest(untils))))
+            return self._answers(_listed(values, len(rows)), len(rows))
         if self._async:
             return self._answers(self._loop.run(self._gather(rows, untils)), len(rows))
         return [self._one(row) for row in rows]
@@ -270,6 +271,18 @@ class FunctionBackend:
             return self._returns.answer(unkept(value))
         except Exception as error:  # noqa: BLE001  # as in _one
             return Answer(error=told(error, self.card.capability))
+
+
+def _listed(values: Any, rows: int) -> list[Any]:
+    """What a batch function gave, as a list: of a generator no more than one answer too many.
+
+    Raises:
+        BadOutput: it is no list of answers. A text or a dict of as many as there are rows would be taken for
+        one, and a set gives each row the answer of another.
+    """
+    if isinstance(values, str | bytes | bytearray | Mapping | Set) or not isinstance(values, Iterable):
+        raise BadOutput(f"gave a {type(values).__name__}; a batch function gives a list, one answer a row")
+    return list(values if isinstance(values, Sized) else islice(values, rows + 1))
 
 
 def _latest(untils: Sequence[float | None]) -> float | None:

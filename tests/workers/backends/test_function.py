@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import math
 import threading
 import time
@@ -16,7 +17,7 @@ import pytest
 from schemas.messages import Failure
 from workers.backends import Answer, Call, Row
 from workers.backends.function import FunctionBackend, backends_of, capability
-from workers.errors import BadInput, CapabilityError, LoadError, WorkerError
+from workers.errors import BadInput, BadOutput, CapabilityError, LoadError, WorkerError
 
 
 @asynccontextmanager
@@ -82,6 +83,39 @@ async def test_batches_are_one_call_and_rows_may_be_exceptions() -> None:
     assert answers[1].error is not None
     assert answers[1].error.message == "math/double: n is odd"
     assert backend.card.cost_per_call == backend.card.max_cost == 0.5
+
+
+async def test_an_async_batch_is_one_call_too() -> None:
+    calls = []
+
+    @capability("cloud/math/double", batch=True)
+    async def double(rows: list[Row]) -> list[int | Exception]:
+        calls.append(len(rows))
+        await asyncio.sleep(0)
+        return [BadInput("n is odd") if inputs["n"] % 2 else inputs["n"] * 2 for inputs, _ in rows]
+
+    async with loaded(double) as backend:
+        answers = backend.infer([row(n=2), row(n=3), row(n=4)])
+        (alone,) = backend.infer([row(n=8)])
+    assert calls == [3, 1]
+    assert [answer.output for answer in (*answers, alone)] == [4, None, 8, 16]
+    assert answers[1].error is not None
+    assert answers[1].error.code == "bad_input"
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["ab", b"ab", {"a": 1, "b": 2}, {1, 2}, None, 7, itertools.count(), [1], [1, 2, 3], iter([1])],
+    ids=lambda given: type(given).__name__,
+)
+async def test_what_is_no_list_of_answers_is_refused_and_an_endless_one_ends(given: Any) -> None:
+    @capability("local/math/odd", batch=True)
+    def odd(rows: list[Row]) -> Any:
+        return given
+
+    async with loaded(odd) as backend:
+        with pytest.raises(BadOutput, match=r"one answer a row|answered [123] of 2 rows"):
+            backend.infer([row(n=1), row(n=2)])
 
 
 async def test_async_functions_run_side_by_side() -> None:
