@@ -14,7 +14,9 @@ def main() -> int:
     if early:
         signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(130))
     from edgeway.cli import main as run
+    from edgeway.ending import arm
 
+    arm()
     if early:
         signal.signal(signal.SIGINT, heard)
     try:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from edgeway import signals
-from edgeway.errors import Exit
+from edgeway.ending import end_within
+from edgeway.errors import EdgewayError, Exit
 from edgeway.roles.process import Process
 from edgeway.roles.serving import built, check_topics, serve, warns_of_topics
 from edgeway.rules_of import require_merges, rules_of
@@ -71,13 +73,30 @@ def run_up(settings: Settings, *, brokers: int = 1, broker_port: int | None = No
 async def _one_role(
     name: str, settings: Settings, prepare: Callable[[Rules], Add], *, kafka: bool = True
 ) -> int:
-    rules = rules_of(settings)
-    add = prepare(rules)
+    with signals.obeyed_at_once(Exit.OK):
+        rules = rules_of(settings)
+        add = prepare(rules)
     if kafka:
         await check_topics(settings, rules)
     after = warns_of_topics(settings) if kafka else None
     return await serve(await built(name, settings, rules, add, after_rules=after))
 
 
-def _run(main: Any) -> int:
-    return signals.run(main, Exit.OK)
+def _run(main: Coroutine[Any, Any, int]) -> int:
+    return signals.run(_ended(main), Exit.OK)
+
+
+async def _ended(main: Coroutine[Any, Any, int]) -> int:
+    code: int = Exit.FAILED
+    try:
+        code = await main
+        return code
+    except asyncio.CancelledError:
+        code = Exit.OK
+        raise
+    except EdgewayError as error:
+        code = error.exit_code
+        raise
+    finally:
+        # Already here: the loop itself waits for the threads in which models are loaded.
+        end_within(code)

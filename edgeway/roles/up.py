@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from edgeway import signals
 from edgeway.errors import EdgewayError, Exit
 from edgeway.invocation import invocation
 from edgeway.roles.aggregator import add_aggregator
@@ -39,9 +40,10 @@ async def up(settings: Settings, *, brokers: int = 1, broker_port: int | None = 
     Raises:
         EdgewayError: what keeps it from starting.
     """
-    rules = rules_of(settings)
-    require_merges(rules)
-    backends = served(settings, rules)
+    with signals.obeyed_at_once(Exit.OK):
+        rules = rules_of(settings)
+        require_merges(rules)
+        backends = served(settings, rules)
     async with contextlib.AsyncExitStack() as stack:
         if settings.kafka is None:
             port = BROKER_PORT if broker_port is None else broker_port

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from edgeway.signals import stopping
+from edgeway.signals import obeyed_at_once, stopping
 
 SLEEPER = """
 import asyncio, signal, sys
@@ -45,3 +45,33 @@ def test_a_hangup_that_is_ignored_stays_ignored() -> None:
         assert signal.SIGHUP in stopping()
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+IMPORTER = """
+import sys, time
+from edgeway.signals import obeyed_at_once, run
+
+async def main():
+    with obeyed_at_once(7):
+        print("imports", flush=True)
+        time.sleep(20)
+    return 1
+
+sys.exit(run(main(), 5))
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 7), (signal.SIGHUP, 7), (signal.SIGINT, 130)])
+def test_a_signal_during_a_long_import_is_obeyed_at_once(number: signal.Signals, code: int) -> None:
+    with subprocess.Popen([sys.executable, "-c", IMPORTER], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "imports\n"
+        os.kill(child.pid, number)
+        assert child.wait(5) == code
+
+
+def test_afterwards_signals_are_heard_as_before() -> None:
+    before = [signal.getsignal(number) for number in stopping()]
+    with obeyed_at_once(7):
+        assert all(signal.getsignal(n) is not known for n, known in zip(stopping(), before, strict=True))
+    assert [signal.getsignal(number) for number in stopping()] == before
