@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from types import ModuleType
 from schemas.messages import Side
 from workers.backends import Backend
 from workers.backends.function import backends_of
+from workers.backends.limits import WRONG, is_sound
 from workers.errors import AppError, UnknownCapability
 
 LIBRARY = "workers.library"
@@ -149,19 +149,8 @@ def _check_unique(app: str, backends: Sequence[Backend]) -> None:
 
 def _check_limits(backends: Iterable[Backend]) -> None:
     for card in (backend.card for backend in backends):
-        limits = (
-            card.max_wait_ms,
-            card.max_qps or 0,
-            card.cost_per_call,
-            card.cost_per_token,
-            card.max_cost or 0,
-        )
-        # NaN is neither, and would be null in the heartbeat, which nobody could read.
-        if not (card.max_batch >= 1 and all(0 <= limit < math.inf for limit in limits)):
-            raise AppError(
-                f"{card.side}/{card.capability}: max_batch is at least 1; times, costs and qps are at least "
-                "0, and have an end"
-            )
+        if not is_sound(card):
+            raise AppError(f"{card.side}/{card.capability}: {WRONG}")
 
 
 def _from_name(app: str) -> ModuleType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -212,15 +212,55 @@ class OnnxBackend:
             raise LoadError(f"{self.card.capability}: {self._path.name}: {error}") from error
 
 
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_text, (*value, *value.values())))
+
+
+def _are_labels(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, str | int) for each in value)
+
+
+_OPTIONS: dict[str, tuple[Callable[[object], bool], str]] = {
+    "path": (lambda value: isinstance(value, str | Path), "a file"),
+    "sources": (_are_names, "an object of texts: the model's input to the capability's"),
+    "intra_threads": (_is_count, "a whole number"),
+    "inter_threads": (_is_count, "a whole number"),
+    "device": (_is_count, "a whole number"),
+    "spinning": (_is_flag, "true or false"),
+    "softmax": (_is_flag, "true or false"),
+    "scores": (_is_flag, "true or false"),
+    "providers": (_are_texts, "a list of texts"),
+    "optimisation": (_is_text, "a text"),
+    "labels": (_are_labels, "a list, the name of each class"),
+}
+
+
 def build(card: Card, options: Mapping[str, Any]) -> OnnxBackend:
     """Options: `path`, and as wanted `sources`, `intra_threads`, `inter_threads`, `providers`, `device`,
     `spinning`, `optimisation`, and for classifiers `labels`, `softmax`, `scores`."""
-    known = {"path", "sources", "intra_threads", "inter_threads", "providers", "device", "spinning"}
-    known |= {"optimisation", "labels", "softmax", "scores"}
-    if unknown := sorted(set(options) - known) or "path" not in options:
-        raise LoadError(
-            f"{card.capability}: an onnx backend takes path and {sorted(known - {'path'})}; got {unknown}"
-        )
+    if unknown := sorted(set(options) - set(_OPTIONS)) or "path" not in options:
+        known = sorted(set(_OPTIONS) - {"path"})
+        raise LoadError(f"{card.capability}: an onnx backend takes path and {known}; got {unknown}")
+    for name, value in options.items():
+        fits, wanted = _OPTIONS[name]
+        if not fits(value):
+            raise LoadError(f"{card.capability}: the onnx backend's option {name} must be {wanted}")
     shape = {key: options[key] for key in ("labels", "softmax", "scores") if key in options}
     rest = {key: value for key, value in options.items() if key not in shape}
     return OnnxBackend(card, post=ClassPost(**shape) if shape else None, **rest)

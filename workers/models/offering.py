@@ -19,6 +19,7 @@ from schemas.cards import Card
 from schemas.errors import Malformed
 from schemas.topics import capability_topic
 from workers.backends import Backend, RemoteBackend
+from workers.backends.limits import WRONG, is_sound
 from workers.backends.registry import build
 from workers.errors import LoadError
 from workers.models.calibrated import Calibrated, CalibratedRemote
@@ -59,8 +60,8 @@ def card_of(document: Mapping[str, Any], where: str) -> Card:
         capability_topic(found.side, found.capability)
     except (msgspec.ValidationError, Malformed, ValueError) as error:
         raise LoadError(f"card {where}: {error}") from error
-    if found.max_batch < 1 or found.max_wait_ms < 0:
-        raise LoadError(f"card {where}: max_batch must be at least 1, max_wait_ms at least 0")
+    if not is_sound(found):
+        raise LoadError(f"card {where}: {WRONG}")
     return msgspec.structs.replace(found, calibration=stated, calibrated=stated is not None)
 
 

@@ -150,6 +150,28 @@ async def test_options_that_do_not_go_with_the_model_are_told_at_load(
         await registry.build(CARD, {"path": crayfish(), **options}).load()
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"labels": "abc"}, "labels must be a list"),
+        ({"labels": {"a": 1}}, "labels must be a list"),
+        ({"sources": ["input"]}, "sources must be an object"),
+        ({"sources": {"input": 1}}, "sources must be an object"),
+        ({"intra_threads": "many"}, "intra_threads must be a whole number"),
+        ({"intra_threads": -5}, "intra_threads must be a whole number"),
+        ({"device": True}, "device must be a whole number"),
+        ({"spinning": "yes"}, "spinning must be true or false"),
+        ({"softmax": 1}, "softmax must be true or false"),
+        ({"providers": "cuda"}, "providers must be a list"),
+        ({"optimisation": 3}, "optimisation must be a text"),
+        ({"path": 3}, "path must be a file"),
+    ],
+)
+def test_options_of_another_type_are_named(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(LoadError, match=f"the onnx backend's option {told}"):
+        registry.build(CARD, {"path": crayfish(), **options})
+
+
 def test_options_and_kinds_are_checked() -> None:
     assert {"function", "onnx"} <= set(registry.kinds())
     with pytest.raises(LoadError, match="path"):

@@ -93,6 +93,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an odd option": ({"options": {"speed": 3}}, "speed"),
     "no options": ({"options": [1]}, "options is no JSON object"),
     "no rows a batch": ({"max_batch": 0}, "max_batch"),
+    "calls of less than none": ({"max_qps": -3}, "qps are at least 0"),
     "a text": ({"max_batch": "many"}, "max_batch"),
     "a path": ({"name": "../other"}, "cannot be a folder"),
     "a version out": ({"version": "1/2"}, "cannot be a folder"),
