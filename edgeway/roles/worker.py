@@ -142,6 +142,8 @@ def add_worker(
         return adopt
 
     door = _opened(process, desk) if http and have.port is not None else None
+    if door is None:
+        process.shared["health"] = lambda: {**process.health(), "waits_for": desk.waits_for()}
     follow_rules(process, backends)
     price(process.rules)()
     process.on_rules.append(price)
@@ -161,7 +163,10 @@ def _read(process: Process, workers: Sequence[Worker], name: str) -> Heartbeats:
     def offers() -> tuple[Offer, ...]:
         return tuple(offer for worker in workers for offer in worker.offers())
 
-    heartbeats = Heartbeats(name, offers, process.outlet.send, process.clock)
+    def news() -> tuple[object, ...]:
+        return tuple(worker.reachable() for worker in workers)
+
+    heartbeats = Heartbeats(name, offers, process.outlet.send, process.clock, news=news)
 
     async def beat() -> None:
         heartbeats.start()

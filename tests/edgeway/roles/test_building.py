@@ -8,17 +8,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from edgeway.errors import PortTaken, UsageError
 from edgeway.roles import up
-from edgeway.roles.door import bound
+from edgeway.roles.door import bound, door
 from edgeway.roles.process import Process
 from edgeway.roles.router import add_router
 from edgeway.roles.serving import built, serve
+from edgeway.roles.worker import add_worker
 from schemas.cards import Card, Heartbeat, Offer
 from schemas.rules import parse_rules
 from streams.registry import Registry
 from streams.settings import Settings
+from tests.helpers.redis import free_port
+from workers.backends.function import FunctionBackend
 
 RULES = parse_rules(b"{}")
 OFFER = Offer(card=Card(capability="x/y", side="local", version="1", model="m"))
@@ -51,6 +55,28 @@ async def test_a_port_that_was_taken_meanwhile_leaves_no_client_open(
         await serve(await built("test", settings, RULES, lambda process: add_router(process) and None))
     listener.close()
     await _nothing_unclosed(caplog)
+
+
+class Away(FunctionBackend):
+    waits_for = "host:8000: it cannot be reached"
+
+
+@pytest.mark.parametrize("http", [True, False])
+async def test_what_waits_for_its_service_is_told_whatever_the_role(http: bool) -> None:
+    """`up` answers no calls over HTTP, but says at its port how it is."""
+
+    def add(process: Process) -> None:
+        add_worker(process, [Away(OFFER.card, lambda inputs, params: 1)], http=http)
+
+    settings = Settings(kafka="127.0.0.1:1", port=free_port())
+    process = await built("test", settings, RULES, add)
+    try:
+        shown = process.shared["health"]()
+        assert shown["waits_for"] == {"local/x/y": Away.waits_for}
+        asked = TestClient(door(lambda: {**shown, "ready": True}, metrics=False)).get("/readyz")
+        assert (asked.status_code, asked.json()["waits_for"]) == (200, shown["waits_for"])
+    finally:
+        await process.stop()
 
 
 @pytest.mark.parametrize("heard", [True, False])
