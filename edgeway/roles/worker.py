@@ -163,10 +163,7 @@ def _read(process: Process, workers: Sequence[Worker], name: str) -> Heartbeats:
     def offers() -> tuple[Offer, ...]:
         return tuple(offer for worker in workers for offer in worker.offers())
 
-    def news() -> tuple[object, ...]:
-        return tuple(worker.reachable() for worker in workers)
-
-    heartbeats = Heartbeats(name, offers, process.outlet.send, process.clock, news=news)
+    heartbeats = Heartbeats(name, offers, process.outlet.send, process.clock)
 
     async def beat() -> None:
         heartbeats.start()
