@@ -85,7 +85,9 @@ def run(args: argparse.Namespace) -> int:
         f"{manifest.size} bytes; its check has {about['checked_rows']} rows"
     )
     if not done.check.rows:
-        say("nothing was recorded, so that only loading is checked; give inputs with --check FILE")
+        local = done.card["model_type"] == "onnx"
+        checked = "only loading is checked" if local else "nobody asks it before the workers do"
+        say(f"nothing was recorded, so that {checked}; give inputs with --check FILE")
     if active is None:
         say(f"serve it: edgeway models activate {manifest.name} {manifest.version}")
     return Exit.OK

@@ -68,7 +68,8 @@ def run_activate(args: argparse.Namespace) -> int:
     """0; 1 where the version is not what was added, or does not answer as recorded."""
     source = opened(args)
     with told():
-        version = args.version or newest(source, args.name)
+        known = newest(source, args.name)
+        version = args.version or known
         repository = source.repository
         size = repository.manifest(args.name, version).size
         if not args.unchecked:

@@ -174,6 +174,26 @@ def test_a_version_of_a_repository_is_not_calibrated_in_its_place(
     assert (code, "add it as a new version" in err) == (2, True)
 
 
+def test_a_model_of_another_name_is_told_which_there_are(run: Run, model: str) -> None:
+    assert run("add", model)[0] == 0
+    for words in (("activate", "scal", "1"), ("activate", "scal")):
+        code, _, err = run(*words)
+        assert code == 2
+        assert "there is no model scal in" in err
+        assert "there are scale" in err
+
+
+def test_a_model_elsewhere_is_added_without_asking_it(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "chat").mkdir()
+    options = {"url": "http://127.0.0.1:1/v1", "key_env": "A_KEY_THAT_IS_NOT_SET"}
+    card = {"capability": "nlp/say", "side": "cloud", "model_type": "openai", "options": options}
+    (tmp_path / "chat" / "card.json").write_text(json.dumps(card))
+    code, _, err = run("add", str(tmp_path / "chat"))
+    assert code == 0
+    assert "nobody asks it before the workers do" in err
+    assert run("activate", "chat")[1] == "chat 1 is active\n"
+
+
 def test_two_active_models_of_one_capability_are_refused(run: Run, model: str, tmp_path: Path) -> None:
     """No worker could start any more."""
     assert run("add", model, "--activate")[0] == 0
