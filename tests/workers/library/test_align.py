@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -59,6 +60,24 @@ def test_labels_and_captions_in_any_writing(text: str, by: str | None) -> None:
     far = {"id": "t", "text": text, "at": 100.0}
     found = pairs(aligned(CAT, CHART, far))
     assert found == ([] if by is None else [("t", "chart", by)])
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("a" * 7000, "a" * 50),
+        ("aa " * 2300, "a aa aa a"),
+        ("图" * 7000, "图" * 49 + "表"),
+        ("1" * 7000, "11"),
+    ],
+)
+def test_its_time_grows_with_the_length_alone(text: str, label: str) -> None:
+    half = MOST_PARTS // 2
+    parts = [{"text": text}] * half + [{"image_url": "https://example.com/a.png", "label": label}] * half
+    began = time.process_time()
+    output = aligned(*parts)
+    assert time.process_time() - began < 10, "it was a minute and more for as much as a record holds"
+    assert {by for _, _, by in pairs(output)} <= {"position"}
 
 
 def test_the_nearest_image_within_reach_and_the_earlier_of_two() -> None:

@@ -12,7 +12,7 @@ from msgspec import Meta
 from workers.backends.function import capability
 from workers.errors import BadInput
 from workers.library.align import MOST_PARTS, Piece, align
-from workers.library.multimodal.merging import Item, Region, Told, item_of, merged
+from workers.library.multimodal.merging import Item, Told, item_of, merged
 
 ONLY = "image"
 """The id of the image where the request has one alone, without parts."""
@@ -139,17 +139,7 @@ def _placed(parts: list[Piece], groups: list[Group] | None) -> tuple[list[Record
 
 
 def _text(one: Mapping[str, Any]) -> Told:
-    try:
-        return Told(
-            kind="text",
-            id=one["id"],
-            text=one["text"],
-            region=_region(one.get("region")),
-            score=one.get("score"),
-            by=one.get("by"),
-        )
-    except KeyError as error:
-        raise BadInput("a text of inputs.groups has no id or no text") from error
+    return _checked({"kind": "text"} | dict(one))
 
 
 def _with(record: Record | None, more: Record) -> Record:
@@ -184,22 +174,27 @@ def _told(findings: Findings) -> Iterator[Told]:
         if findings.caption and (said := findings.caption.get("caption")):
             yield Told(kind="caption", id="seen", text=str(said))
         for at, line in enumerate((findings.ocr or {}).get("lines", ())):
-            region = _region(line.get("share"))
-            yield Told(kind="written", id=str(at), text=line["text"], region=region, score=line.get("score"))
+            yield _seen("written", at, line["text"], line)
         for at, one in enumerate((findings.classify or {}).get("classes", ())):
-            yield Told(kind="class", id=str(at), text=one["label"], score=one.get("score"))
+            yield _seen("class", at, one["label"], {"score": one.get("score")})
         for at, one in enumerate((findings.detect or {}).get("objects", ())):
-            region = _region(one.get("share"))
-            yield Told(kind="object", id=str(at), text=one["label"], region=region, score=one.get("score"))
+            yield _seen("object", at, one["label"], one)
     except (KeyError, TypeError, AttributeError) as error:
         raise BadInput("what was found in an image is not as the vision capabilities tell it") from error
 
 
-def _region(given: Any) -> Region | None:
+def _seen(kind: str, at: int, text: Any, one: Mapping[str, Any]) -> Told:
+    given = {"kind": kind, "id": str(at), "text": text, "region": one.get("share"), "score": one.get("score")}
+    return _checked(given)
+
+
+def _checked(given: dict[str, Any]) -> Told:
+    """Outputs of other steps come as they are, from the caller too: a number for a text would fail later."""
     try:
-        return None if given is None else msgspec.convert(given, Region)
+        return msgspec.convert(given, Told)
     except msgspec.ValidationError as error:
-        raise BadInput("a region is left, top, right and bottom as shares") from error
+        form = "an id, a text, perhaps a score and a region (left, top, right and bottom as shares)"
+        raise BadInput(f"what is said of an image has {form}: {error}") from error
 
 
 def _lines(record: Record) -> Iterator[str]:

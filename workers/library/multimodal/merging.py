@@ -6,13 +6,16 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 Kind = Literal["text", "caption", "written", "class", "object"]
 ORDER: tuple[Kind, ...] = ("text", "caption", "written", "class", "object")
-Region = tuple[float, float, float, float]
+# NaN and infinities are none.
+Finite = Annotated[float, Meta(ge=-1e9, le=1e9)]
+Region = tuple[Finite, Finite, Finite, Finite]
 """Left, top, right, bottom as shares of the image."""
 
 LEAST_WITHIN = 8
@@ -30,7 +33,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     text: str
     region: Region | None = None
-    score: float | None = None
+    score: Finite | None = None
     by: str | None = None
 
 
@@ -42,7 +45,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str
     sources: tuple[Told, ...]
     region: Region | None = None
-    score: float | None = None
+    score: Finite | None = None
     conflicts: tuple[str, ...] = ()
 
 
