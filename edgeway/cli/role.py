@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
+import logging
+import os
 import socket
+import time
 
 from edgeway import logs
 from edgeway.cli.arguments import read_settings
 from edgeway.errors import HostUnusable, PortTaken
 from streams.settings import Settings
+
+log = logging.getLogger(__name__)
+
+PORT_S = 30
 
 
 def start(args: argparse.Namespace) -> Settings:
@@ -22,8 +30,25 @@ def start(args: argparse.Namespace) -> Settings:
     settings = read_settings(args)
     logs.configure(settings)
     if settings.port is not None:
-        require_free(settings.host, settings.port)
+        _require_port(settings.host, settings.port)
     return settings
+
+
+def _require_port(host: str, port: int) -> None:
+    """A worker that starts itself again waits for the port, which was its own until a moment ago."""
+    try:
+        require_free(host, port)
+    except PortTaken as error:
+        from edgeway.roles.restart import is_restart
+
+        if not is_restart(os.environ):
+            raise
+        log.warning("%s; waiting for it", error)
+        for _ in range(PORT_S):
+            time.sleep(1.0)
+            with contextlib.suppress(PortTaken):
+                return require_free(host, port)
+        raise
 
 
 def require_free(host: str, port: int) -> None:

@@ -40,13 +40,18 @@ def next_restart(environment: Mapping[str, str], lived_s: float) -> Restart:
     return Restart(before + 1, float(min(MOST_PAUSE_S, 1 << min(before, 6))))
 
 
+def is_restart(environment: Mapping[str, str]) -> bool:
+    """Whether this process has started itself again."""
+    return bool(environment.get(COUNT))
+
+
 def restart(lived_s: float) -> NoReturn:
     """Start the command line of this process again, in it. Where that is not possible, end it."""
     due = next_restart(os.environ, lived_s)
     log.error("starting again in %.0f s, for the %d. time in a row", due.pause_s, due.number)
     for number in signals.stopping():
         # The loop that hears them stands still from here on: who says stop now is obeyed at once.
-        signal.signal(number, signal.SIG_DFL)
+        signal.signal(number, _obey)
     time.sleep(due.pause_s)
     logging.shutdown()
     try:
@@ -54,3 +59,10 @@ def restart(lived_s: float) -> NoReturn:
     except OSError as error:
         sys.stderr.write(f"edgeway cannot start itself again: {error}\n")
     os._exit(Exit.FAILED)
+
+
+def _obey(number: int, _frame: object) -> NoReturn:
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    # The first process of a container is not killed by what it does not handle.
+    os._exit(128 + number)

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 
-from edgeway import logs
+from edgeway import forks, logs
 from edgeway.errors import Exit, KafkaUnreachable
 from edgeway.roles import collector
 from edgeway.roles.door import Door, bound, door
@@ -86,7 +86,9 @@ async def _opened(process: Process) -> Door | None:
         return None
     # What a role answers over HTTP beside its state, and what it knows of that beside the process.
     health, routes = process.shared.get("health", process.health), process.shared.get("routes", ())
-    http = Door(door(health, metrics=have.metrics, routes=routes), bound(have.host, have.port))
+    listener = bound(have.host, have.port)
+    forks.keep(listener.fileno)
+    http = Door(door(health, metrics=have.metrics, routes=routes), listener)
     await http.start()
     return http
 

@@ -18,6 +18,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgeway import forks
+
 log = logging.getLogger(__name__)
 
 MOST = 256
@@ -30,6 +32,10 @@ class Slot:
     name: str
     path: Path
     descriptor: int
+
+    def fileno(self) -> int:
+        """The lock's descriptor, negative once it is released."""
+        return self.descriptor
 
     def release(self) -> None:
         """Give the slot up. Harmless when repeated."""
@@ -54,7 +60,9 @@ def hold(what: Iterable[object], folder: Path | None = None) -> Slot | None:
             path = home / f"{kind}-{number}"
             descriptor = _locked(path)
             if descriptor is not None:
-                return Slot(f"auto-{token}-{kind}-{number}", path, descriptor)
+                slot = Slot(f"auto-{token}-{kind}-{number}", path, descriptor)
+                forks.keep(slot.fileno)
+                return slot
     except OSError as error:
         log.info(
             "no slot of its own accord (%s); a restart after a kill takes a session timeout longer", error

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgeway.cli import role
+from edgeway.errors import PortTaken
 from edgeway.roles import serving
 from edgeway.roles.restart import CALM_S, COUNT, next_restart
 from streams.delivery import Stuck, TwinTookOver
@@ -126,3 +130,30 @@ async def test_only_a_worker_that_hangs_starts_again(
     )
     with pytest.raises(Ended, match=f"^{how}$"):
         await serving._until_stopped(process, asyncio.Event(), None)
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_the_port_is_waited_for_where_it_was_ones_own(monkeypatch: pytest.MonkeyPatch, again: bool) -> None:
+    monkeypatch.setenv(COUNT, "1" if again else "")
+    other = socket.socket()
+    other.bind(("127.0.0.1", 0))
+    other.listen()
+    port = other.getsockname()[1]
+    threading.Timer(0.5, other.close).start()
+    if not again:
+        with pytest.raises(PortTaken):
+            role._require_port("127.0.0.1", port)
+        return
+    began = time.monotonic()
+    role._require_port("127.0.0.1", port)
+    assert time.monotonic() - began < 10.0
+
+
+def test_the_port_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(COUNT, "1")
+    monkeypatch.setattr(role, "PORT_S", 1)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(PortTaken):
+            role._require_port("127.0.0.1", other.getsockname()[1])
