@@ -233,8 +233,10 @@ def _unready(detail: str) -> Refused:
 
 def _same(header: str, token: str) -> bool:
     scheme, _, given = header.partition(" ")
+    # Headers are bytes, which are read as Latin-1; a token is text, and clients send it as UTF-8.
+    raw = (token.strip().encode("utf-8", "replace"), given.strip().encode("latin-1", "replace"))
     # Of equal length, so that neither the time nor the length tells of the token.
-    ours, theirs = (sha256(text.strip().encode("utf-8", "replace")).digest() for text in (token, given))
+    ours, theirs = (sha256(text).digest() for text in raw)
     return hmac.compare_digest(ours, theirs) and scheme.lower() == "bearer"
 
 

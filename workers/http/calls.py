@@ -183,7 +183,7 @@ def _why(error: Exception, body: bytes) -> str:
 
 def _key(header: str | None, field: str | None) -> str | None:
     # The header may be a quoted string, as its draft standard has it.
-    given = header.strip().strip('"') if header is not None else None
+    given = _as_sent(header).strip().strip('"') if header is not None else None
     if given is not None and field is not None and given != field:
         raise Malformed("Idempotency-Key and `id` differ; give one of them")
     key = given if given is not None else field
@@ -192,6 +192,14 @@ def _key(header: str | None, field: str | None) -> str | None:
     if not key.isprintable():
         raise Malformed(f"a key has 1 to {MAX_ID_BYTES} printable characters")
     return check_id(key, "the key")
+
+
+def _as_sent(header: str) -> str:
+    """The text of a header, which was read as Latin-1; clients send UTF-8."""
+    try:
+        return header.encode("latin-1").decode()
+    except UnicodeError:
+        return header
 
 
 def _deadline(header: str | None, field: int | None) -> int:

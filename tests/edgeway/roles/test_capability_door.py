@@ -265,6 +265,14 @@ async def test_a_worker_that_is_not_ready_says_so() -> None:
         assert (await door.call("/summarize", {"text": "a"})).status_code == 503
 
 
+async def test_a_token_may_be_any_text() -> None:
+    async with served(summarize, settings=Settings(http_token=Secret("gehe\u00efm \u7532"))) as door:
+        for given, status in (("gehe\u00efm \u7532", 200), ("gehe\u00efm", 401), ("geheim \u7532", 401)):
+            headers = {"Authorization": f"Bearer {given}".encode()}
+            answer = await door.client.post("/summarize", json={"text": "a"}, headers=headers)
+            assert answer.status_code == status
+
+
 async def test_pages_of_a_name_that_was_pointed_here_are_refused() -> None:
     evil = {"Host": "evil.example", "Origin": "http://evil.example"}
     async with served(summarize) as door:

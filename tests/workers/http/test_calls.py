@@ -81,6 +81,12 @@ def test_headers_say_the_key_and_the_deadline() -> None:
     assert read(both, idempotency_key="abc", edgeway_deadline_ms="250").deadline_ms == 100
 
 
+def test_a_key_is_the_same_in_the_header_and_in_the_body() -> None:
+    header = "b\u00fcro-\u7532".encode().decode("latin-1")
+    assert read({"inputs": {}, "id": "b\u00fcro-\u7532"}, idempotency_key=header).id == "b\u00fcro-\u7532"
+    assert read({}, idempotency_key="caf\xe9").id == "caf\u00e9", "what is no UTF-8 stays as it was read"
+
+
 def test_msgpack_is_answered_in_msgpack_unless_json_is_wanted() -> None:
     body = msgspec.msgpack.encode({"image": b"\x00"})
     assert read(body, "msgpack").wire == "msgpack"
