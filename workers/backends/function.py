@@ -81,9 +81,8 @@ def capability(
 ) -> Callable[[F], F]:
     """Offer a function as the capability `local/text/tokenize` or `cloud/...`. The function stays as it is.
 
-    `cost` a call, in the prices' currency; `max_cost` a call's upper bound (None: `cost`, where tokens cost
-    nothing). `cacheable`: equal inputs give equal outputs. `load` is called once in a thread before the first
-    call, and raises what keeps the capability from being offered. May be given once for each side.
+    `max_cost` is a call's upper bound (None: `cost`, where tokens cost nothing). `load` is called once in a
+    thread before the first call, and raises what keeps it from being offered. May be given once a side.
 
     Raises:
         LoadError: a name that makes no topic, or limits that make no sense.
