@@ -1,35 +1,31 @@
-"""What the entity tagger sees of a text: units (words, or single Chinese characters) and their features."""
+"""What the English tagger sees of a sentence: its words and their features."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from workers.library.nlp.dictionary import tagged
-from workers.library.nlp.tokens import HAN, tokens_of
+from workers.library.nlp.tokens import tokens_of
 
-Lexicon = Mapping[str, str]
-"""Lower-case word -> letters that say what it may be: F and L first and last name, C city, P country."""
+Lexicon = Mapping[str, tuple[str, str]]
+"""Lower-case word -> letters that say what it may be (F, L a first or last name, C a city, c a town, P a
+country or region, A a people, O of an organisation's name, n a word that is often written small), and a group
+of like words.
+"""
 
-
-_RUN = re.compile(rf"[{HAN}]|[^\W{HAN}]+|\S")
-_HAN = re.compile(rf"[{HAN}]")
 _SUFFIXES_TEXT = """
 inc ltd limited corp corporation plc group holdings gmbh ag llc llp co company bank university college
 association institute ministry department council committee party union club fund trust partners capital
-insurance airlines technologies systems agency commission court school hospital church
+insurance airlines technologies systems agency commission court school hospital church fc bros sons
+federation foundation museum orchestra times post herald news museum senate parliament army police
 """
 _SUFFIXES: Final = frozenset(_SUFFIXES_TEXT.split())
 _TITLES_TEXT = """
 mr mrs ms miss dr prof sir lord lady president minister senator ceo chairman judge king queen pope
-captain general sergeant director secretary governor mayor
+captain general sergeant director secretary governor mayor professor detective coach saint aunt uncle
 """
 _TITLES: Final = frozenset(_TITLES_TEXT.split())
-_SURNAMES: Final = frozenset(
-    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈"
-    "姚卢姜崔钟谭陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严覃武戴莫孔向汤"
-)
+_NOTHING: Final = ("", "-")
 
 
 class Unit(NamedTuple):
@@ -39,92 +35,53 @@ class Unit(NamedTuple):
 
 
 def english_units(text: str) -> list[Unit]:
-    return [Unit(token.text, token.start, token.end) for token in tokens_of(text)]
-
-
-def chinese_units(text: str) -> list[Unit]:
-    """Each Chinese character alone, each run of other letters and digits, each mark."""
-    return [Unit(match[0], *match.span()) for match in _RUN.finditer(text)]
+    """The tokens; `'s` at a word's end stands alone, so that names end before it."""
+    found = []
+    for token in tokens_of(text):
+        cut = token.end - 2 if token.text[-2:] in ("'s", "’s", "'S") and len(token.text) > 2 else token.end
+        found.append(Unit(text[token.start : cut], token.start, cut))
+        if cut < token.end:
+            found.append(Unit("'s", cut, token.end))
+    return found
 
 
 def english_features(units: Sequence[Unit], lexicon: Lexicon) -> list[list[str]]:
     """One list a unit: the word, its form, its neighbours, what the lexicon knows of them."""
     words = ["<s>", "<s>", *(unit.text.lower() for unit in units), "</s>", "</s>"]
-    letters = [unit.text for unit in units if unit.text.isalpha()]
-    loud = "loud" if len(letters) > 2 and all(word.isupper() for word in letters) else ""
+    style = _style(units)
     shapes = ["^", "^", *(_shape(unit.text) for unit in units), "$", "$"]
-    known = [_known(word, lexicon) for word in words]
+    entries = [lexicon.get(word, _NOTHING) for word in words]
+    known = [_known(word, kinds) for word, (kinds, _) in zip(words, entries, strict=True)]
+    groups = [group for _, group in entries]
     found = []
     for at, unit in enumerate(units, 2):
-        word = words[at]
-        row = ["1", f"w {word}", f"s {shapes[at]}", f"k {known[at]}", f"ks {known[at]} {shapes[at]}"]
+        word, shape, k, g = words[at], shapes[at], known[at], groups[at]
+        row = ["1", f"w {word}", f"s {shape}", f"k {k}", f"ks {k} {shape}", f"g {g}", f"gs {g} {shape}"]
         row += [f"w{d} {words[at + d]}" for d in (-2, -1, 1, 2)]
         row += [f"s{d} {shapes[at + d]}" for d in (-2, -1, 1, 2)]
-        row += [f"k{d} {known[at + d]}" for d in (-1, 1)]
-        row += [f"b {words[at - 1]} {word}", f"a {word} {words[at + 1]}", f"kk {known[at]} {known[at + 1]}"]
-        row += [f"pk {known[at - 1]} {known[at]}", f"ss {shapes[at - 1]} {shapes[at]} {shapes[at + 1]}"]
-        row += [f"p {word[:3]}", f"e {word[-3:]}", f"e2 {word[-2:]}", f"e4 {word[-4:]}"]
-        row += [f"sw {shapes[at]} {words[at - 1]}", f"ws {shapes[at]} {words[at + 1]}"]
+        row += [f"k{d} {known[at + d]} {shapes[at + d]}" for d in (-1, 1)]
+        row += [f"g{d} {groups[at + d]}" for d in (-2, -1, 1, 2)]
+        row += [f"b {words[at - 1]} {word}", f"a {word} {words[at + 1]}", f"kk {k} {known[at + 1]} {shape}"]
+        row += [f"pk {known[at - 1]} {k} {shape}", f"ss {shapes[at - 1]} {shape} {shapes[at + 1]}"]
+        row += [f"p {word[:3]}", f"e {word[-3:]}", f"e2 {word[-2:]} {shape}"]
+        row += [f"sw {shape} {words[at - 1]}", f"ws {shape} {words[at + 1]}"]
+        row += [f"sg {shape} {groups[at - 1]}", f"gr {shape} {groups[at + 1]}"]
+        row.append(f"gg {shape} {groups[at - 1]} {groups[at + 1]}")
         if at == 2 or (at == 3 and not unit.text.isalnum()):
-            row.append(f"first {shapes[at]} {known[at]}")
-        if loud:
-            row += [loud, f"loud {known[at]}"]
+            row.append(f"first {shape} {k}")
+        if style:
+            row += [style, f"{style} {k} {shape}"]
         found.append(row)
     return found
 
 
-def chinese_features(text: str, units: Sequence[Unit]) -> list[list[str]]:
-    """One list a unit: the characters around it, the word of jieba's dictionary it is in, and that one's
-    neighbours.
-    """
-    words = _words(text, units)
-    forms = [unit.text if _HAN.fullmatch(unit.text) else _shape(unit.text) for unit in units]
-    c = ["<s>", "<s>", *forms, "</s>", "</s>"]
-    found = []
-    for at, unit in enumerate(units, 2):
-        word, tag, place, before, after = words[at - 2]
-        row = ["1", *(f"c{d} {c[at + d]}" for d in (-2, -1, 0, 1, 2))]
-        row += [f"d{d} {c[at + d]} {c[at + d + 1]}" for d in (-2, -1, 0, 1)]
-        row += [f"t{d} {c[at + d - 1]} {c[at + d]} {c[at + d + 1]}" for d in (-1, 0, 1)]
-        row += [
-            f"w {word} {place}",
-            f"g {tag} {place}",
-            f"wl {len(word)} {place}",
-            f"we {word[-1]} {tag} {place}",
-        ]
-        row += [f"b {before[0]} {place}", f"a {after[0]} {place}", f"bg {before[1]} {tag} {place}"]
-        row += [f"ag {tag} {after[1]} {place}", f"bga {before[1]} {tag} {after[1]} {place}"]
-        row += [f"ae {after[0][-1:]} {tag} {place}"]
-        if unit.text in _SURNAMES:
-            row += ["sur", f"sur {place} {tag}"]
-        if at > 2 and units[at - 3].text in _SURNAMES:
-            row.append(f"sur-1 {place} {tag}")
-        found.append(row)
-    return found
-
-
-_Neighbour = tuple[str, str]
-
-
-def _words(text: str, units: Sequence[Unit]) -> list[tuple[str, str, str, _Neighbour, _Neighbour]]:
-    """Of each unit: its word, that one's tag, the unit's place in it, the words before and after."""
-    spans, at = [], 0
-    for word, tag in tagged(text):
-        if word.strip():
-            spans.append((at, at + len(word), word, tag))
-        at += len(word)
-    found, index = [], 0
-    for unit in units:
-        while index + 1 < len(spans) and spans[index][1] <= unit.start:
-            index += 1
-        start, end, word, tag = spans[index]
-        place = (
-            ("S" if unit.end >= end else "B") if unit.start <= start else ("E" if unit.end >= end else "M")
-        )
-        before = spans[index - 1][2:] if index else ("<s>", "^")
-        after = spans[index + 1][2:] if index + 1 < len(spans) else ("</s>", "$")
-        found.append((word, tag, place, before, after))
-    return found
+def _style(units: Sequence[Unit]) -> str:
+    """`loud` of words that are all capitals, `head` of a headline, where nearly every word has one."""
+    letters = [unit.text for unit in units if unit.text.isalpha()]
+    if len(letters) > 2 and all(word.isupper() for word in letters):
+        return "loud"
+    long = [word for word in letters if len(word) > 3]
+    return "head" if len(long) > 3 and sum(word[0].isupper() for word in long) >= 0.85 * len(long) else ""
 
 
 def _shape(word: str) -> str:
@@ -137,6 +94,6 @@ def _shape(word: str) -> str:
     return shape + ("1" if len(word) == 1 else "")
 
 
-def _known(word: str, lexicon: Lexicon) -> str:
+def _known(word: str, kinds: str) -> str:
     extra = "S" if word in _SUFFIXES else "T" if word in _TITLES else ""
-    return lexicon.get(word, "") + extra or "-"
+    return kinds + extra or "-"

@@ -1,26 +1,27 @@
-"""People, organisations and places, by the taggers that `training.entities` trains."""
+"""People, organisations and places: English by a tagger that `training.entities` trains, Chinese by LAC's
+network.
+"""
 
 from __future__ import annotations
 
 import gzip
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from workers.errors import LoadError
-from workers.library.nlp.cues import (
-    Lexicon,
-    chinese_features,
-    chinese_units,
-    english_features,
-    english_units,
-)
+from workers.library.nlp.chinese import Network, names_of, read_network
+from workers.library.nlp.cues import Lexicon, english_features, english_units
 from workers.library.nlp.sentences import sentences_of
 from workers.library.nlp.tagger import Tagger, read_tagger
 from workers.library.nlp.tokens import is_chinese
 
 MODELS: Final = Path(__file__).parent / "models"
 _MOST_UNITS: Final = 400
+_STOPPED: Final = re.compile(r"\b(?:\w|Inc|Corp|Co|Ltd|Bros|Jr|Sr|[SN]\.[AV])\.$|[!)+]$", re.IGNORECASE)
 
 
 class Name(NamedTuple):
@@ -32,70 +33,92 @@ class Name(NamedTuple):
     share: float
 
 
-class Reader(NamedTuple):
-    language: Literal["en", "zh"] | str
+class English(NamedTuple):
     tagger: Tagger
     lexicon: Lexicon
 
 
 @cache
-def readers() -> dict[str, Reader]:
-    """By language; read once a process.
+def english() -> English:
+    """Read once a process.
 
     Raises:
         LoadError: a model file is not there.
     """
-    found = {}
-    for language in ("en", "zh"):
-        folder = MODELS / f"entities-{language}" / "1"
-        try:
-            found[language] = Reader(language, read_tagger(folder / "tagger.npz"), read_lexicon(folder))
-        except (OSError, KeyError, ValueError) as error:
-            raise LoadError(
-                f"{folder} cannot be read ({type(error).__name__}); install edgeway anew"
-            ) from error
-    return found
+    folder = MODELS / "entities-en" / "1"
+    with _told(folder):
+        return English(read_tagger(folder / "tagger.npz"), read_lexicon(folder))
 
 
-def read_lexicon(folder: Path) -> dict[str, str]:
-    """Empty where the folder has none."""
-    file = folder / "lexicon.txt.gz"
-    if not file.exists():
-        return {}
-    lines = gzip.decompress(file.read_bytes()).decode("utf-8").split("\n")
-    return dict(line.split(" ", 1) for line in lines)
+@cache
+def chinese() -> Network:
+    """Read once a process.
+
+    Raises:
+        LoadError: a model file is not there.
+    """
+    folder = MODELS / "entities-zh" / "1"
+    with _told(folder):
+        return read_network(folder)
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, KeyError, ValueError, RuntimeError) as error:
+        raise LoadError(f"{folder} cannot be read ({type(error).__name__}); install edgeway anew") from error
+
+
+def read_lexicon(folder: Path) -> dict[str, tuple[str, str]]:
+    """Of each word what it may be and the group of like words."""
+    lines = gzip.decompress((folder / "lexicon.txt.gz").read_bytes()).decode("utf-8").split("\n")
+    rows = [line.split(" ") for line in lines]
+    return {word: (kinds.replace("-", ""), group) for word, kinds, group in rows}
 
 
 def find_names(text: str) -> list[Name]:
     """Of the whole text, sentence by sentence, each in the language it is written in."""
     found: list[Name] = []
-    known = readers()
     for start, end in sentences_of(text):
-        sentence = text[start:end]
-        reader = known["zh" if is_chinese(sentence) else "en"]
-        found += [Name(n.kind, n.start + start, n.end + start, n.share) for n in spans_of(reader, sentence)]
+        found += [
+            name._replace(start=name.start + start, end=name.end + start)
+            for name in names_in(text[start:end])
+        ]
     return found
 
 
-def spans_of(reader: Reader, sentence: str) -> list[Name]:
+def names_in(sentence: str) -> list[Name]:
     """The names of one sentence, in order, without overlap. A sentence without end is read in pieces."""
-    chinese = reader.language == "zh"
-    units = chinese_units(sentence) if chinese else english_units(sentence)
+    if is_chinese(sentence):
+        return _chinese_names(sentence)
+    reader = english()
+    units = english_units(sentence)
     found: list[Name] = []
     for at in range(0, len(units), _MOST_UNITS):
         part = units[at : at + _MOST_UNITS]
-        whole = len(units) <= _MOST_UNITS
-        # The dictionary reads the text of the piece alone, at places counted from its start.
-        begin = 0 if whole else part[0].start
-        piece = sentence if whole else sentence[begin : part[-1].end]
-        moved = (
-            part
-            if whole
-            else [unit._replace(start=unit.start - begin, end=unit.end - begin) for unit in part]
-        )
-        features = chinese_features(piece, moved) if chinese else english_features(part, reader.lexicon)
-        tags, shares = reader.tagger.tag(features)
+        tags, shares = reader.tagger.tag(english_features(part, reader.lexicon))
         found += _joined([(unit.start, unit.end) for unit in part], tags, [float(share) for share in shares])
+    return [name for name in (_trimmed(name, sentence) for name in found) if name.start < name.end]
+
+
+def _trimmed(name: Name, text: str) -> Name:
+    """Without marks at its ends; a full stop stays after `Inc` or a letter alone, as in `U.S.`."""
+    start, end = name.start, name.end
+    while start < end and not text[start].isalnum():
+        start += 1
+    while start < end and not (text[end - 1].isalnum() or _STOPPED.search(text, start, end)):
+        end -= 1
+    return name._replace(start=start, end=end)
+
+
+def _chinese_names(sentence: str) -> list[Name]:
+    network = chinese()
+    found = []
+    for at in range(0, len(sentence), _MOST_UNITS):
+        part = sentence[at : at + _MOST_UNITS]
+        names = names_of(network.pieces(part), part)
+        found += [Name(n.tag, n.start + at, n.end + at, n.share) for n in names]
     return found
 
 

@@ -31,11 +31,11 @@ class Tagger(NamedTuple):
         if not features:
             return [], np.zeros(0, np.float32)
         scores = self.scores(features)
-        best = _viterbi(scores, self.moves)
+        best = best_row(scores, self.moves)
         tags = [self.tags[k] for k in best]
         if set(tags) == {"O"}:
             return tags, np.ones(len(tags), np.float32)
-        return tags, _shares(scores, self.moves)[np.arange(len(best)), best]
+        return tags, shares_of(scores, self.moves)[np.arange(len(best)), best]
 
     def scores(self, features: Sequence[Sequence[str]]) -> Floats:
         last, rows = len(self.weights) - 1, self.rows
@@ -69,7 +69,8 @@ def write_tagger(path: Path, tags: Sequence[str], weights: dict[int, Floats], mo
     )
 
 
-def _viterbi(scores: Floats, moves: Floats) -> list[int]:
+def best_row(scores: Floats, moves: Floats) -> list[int]:
+    """The places of the best tags (Viterbi), of scores [units, tags]."""
     best, back = scores[0], []
     for row in scores[1:]:
         paths = best[:, None] + moves
@@ -81,7 +82,7 @@ def _viterbi(scores: Floats, moves: Floats) -> list[int]:
     return tags[::-1]
 
 
-def _shares(scores: Floats, moves: Floats) -> Floats:
+def shares_of(scores: Floats, moves: Floats) -> Floats:
     """Marginal probabilities [units, tags] by the forward-backward algorithm, scaled at each unit."""
     seen = np.exp((scores - scores.max(axis=1, keepdims=True)).astype(np.float64))
     after, before = np.exp(moves.astype(np.float64)), np.exp(moves.T.astype(np.float64))

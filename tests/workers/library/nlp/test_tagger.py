@@ -31,7 +31,7 @@ ROWS = st.lists(
 
 @settings(max_examples=60)
 @given(st.integers(0, 1000), ROWS)
-def test_tags_are_the_best_and_their_shares_add_up(seed: int, features: list[list[str]]) -> None:
+def test_tags_are_the_best_and_theirshares_of_add_up(seed: int, features: list[list[str]]) -> None:
     one = tagger(seed)
     scores = one.scores(features)
 
