@@ -17,6 +17,7 @@ W = TypeVar("W", bound=msgspec.Struct)
 
 NAME = "image/preprocess"
 MOST_SIDE = 4096
+MOST_MEAN, LEAST_STD = 1e6, 1e-6
 Side = Annotated[int, Meta(ge=1, le=MOST_SIDE)]
 
 
@@ -85,8 +86,13 @@ def params_of(params: dict[str, Any], wanted: type[W]) -> W:
 def _form(wanted: Wanted) -> Form:
     channels = 3 if wanted.mode == "rgb" else 1
     mean, std = (value if isinstance(value, tuple) else (value,) for value in (wanted.mean, wanted.std))
-    if len(mean) not in (1, channels) or len(std) not in (1, channels) or not all(std):
-        raise BadInput("params.mean and params.std have one number, or one a channel; no std is 0")
+    if len(mean) not in (1, channels) or len(std) not in (1, channels):
+        raise BadInput("params.mean and params.std have one number, or one a channel")
+    # NaN is within no bounds; beyond these the tensor would hold infinities.
+    if not all(abs(each) <= MOST_MEAN for each in mean) or not all(abs(each) >= LEAST_STD for each in std):
+        raise BadInput(
+            f"params.mean is at most {MOST_MEAN:g}, and params.std at least {LEAST_STD:g}: they are of [0, 1]"
+        )
     return Form(
         width=wanted.width,
         height=wanted.height,

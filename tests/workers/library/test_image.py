@@ -148,6 +148,10 @@ def bomb(width: int, height: int) -> bytes:
         ({"image": PNG}, {"width": 0}, "params.width"),
         ({"image": PNG}, {"fit": "secret"}, "params.fit"),
         ({"image": PNG}, {"std": 0}, "params.std"),
+        ({"image": PNG}, {"std": float("nan")}, "params.std"),
+        ({"image": PNG}, {"std": [1.0, 1.0, 1e-45]}, "params.std"),
+        ({"image": PNG}, {"mean": float("nan")}, "params.mean"),
+        ({"image": PNG}, {"mean": 1e300}, "params.mean"),
         ({"image": PNG}, {"mean": [1.0, 2.0]}, "params.mean"),
     ],
 )

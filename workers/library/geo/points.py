@@ -14,6 +14,7 @@ MOST_POINTS = 5000
 EARTH_KM = 6371.0088
 """Mean radius of the WGS 84 ellipsoid, (2a + b) / 3, by Moritz, Geodetic Reference System 1980 (IUGG)."""
 _LATEST = 1e11
+_MILLIS = ": it is too large; are these milliseconds?"
 
 
 class Point(NamedTuple):
@@ -81,10 +82,10 @@ def _point(index: int, row: Any) -> Point | str:
     t = _seconds(row.get("t"))
     lat, lon = _number(row.get("lat")), _number(row.get("lon"))
     if t is None:
-        return "t is no time in seconds"
+        return "t is no time in seconds, or ISO 8601" + (_MILLIS if _is_large(row.get("t")) else "")
     if lat is None or lon is None:
         return "lat is no number" if lat is None else "lon is no number"
-    name = row.get("id", row.get("vehicle", ""))
+    name = next((row[key] for key in ("id", "vehicle") if row.get(key) is not None), "")
     if not isinstance(name, str | int) or len(str(name)) > 100:
         return "id is no short text"
     more = [_number(row.get(key)) for key in ("speed", "heading", "accuracy")]
@@ -95,6 +96,10 @@ def _number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LATEST:
         return None
     return float(value)
+
+
+def _is_large(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > _LATEST
 
 
 def _seconds(value: Any) -> float | None:

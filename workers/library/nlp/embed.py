@@ -60,12 +60,22 @@ def _read(row: Row) -> tuple[Wanted, list[str]] | BadInput:
     given = {name: row.inputs.get(name, row.params.get(name)) for name in Wanted.__struct_fields__}
     try:
         wanted = msgspec.convert({k: v for k, v in given.items() if v is not None}, Wanted)
-        texts = wanted.texts or (text_of(wanted.text, wanted.query, MOST_CHARACTERS),)
-        return wanted, [text_of(text, most=MOST_CHARACTERS) for text in texts]
+        if wanted.texts is None:
+            return wanted, [text_of(wanted.text, wanted.query, MOST_CHARACTERS)]
+        return wanted, [_one_of(place, text) for place, text in enumerate(wanted.texts)]
     except msgspec.ValidationError as error:
-        return BadInput(f"inputs {error}")
+        told, _, place = str(error).partition(" - at ")
+        return BadInput(told, at=place.strip("`").replace("$", "inputs", 1) or None)
     except BadInput as error:
         return error
+
+
+def _one_of(place: int, text: str) -> str:
+    if not text.strip():
+        raise BadInput("there is no text", at=f"inputs.texts[{place}]")
+    if len(text) > MOST_CHARACTERS:
+        raise BadInput(f"at most {MOST_CHARACTERS} characters are read", at=f"inputs.texts[{place}]")
+    return text
 
 
 def _said(wanted: Wanted, texts: Sequence[str], vectors: Any) -> dict[str, Any]:

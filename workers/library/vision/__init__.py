@@ -9,18 +9,19 @@ from workers.backends import Backend
 
 log = logging.getLogger(__name__)
 
-IMAGES = "image/preprocess, vision/classify, vision/detect, vision/caption"
+IMAGES = "image/preprocess, vision/classify, vision/detect, vision/caption, image_captioning, image/ocr"
 
 
 def offers() -> list[Backend]:
     """What this group has to offer here; what needs a package not installed is left out and logged."""
     found: list[Backend] = []
-    if _there("PIL", IMAGES, "Pillow", "images"):
+    pictures = _there("PIL", IMAGES, "Pillow", "images")
+    if pictures:
         found += _images()
-        if _there("rapidocr", "image/ocr", "rapidocr", "ocr"):
-            from workers.library.vision.ocr import OcrBackend
+    if _there("rapidocr", "image/ocr", "rapidocr", "ocr") and pictures:
+        from workers.library.vision.ocr import OcrBackend
 
-            found.append(OcrBackend())
+        found.append(OcrBackend())
     if _there("magika", "file/type", "magika", "files"):
         from workers.library.vision.filetype import FileTypeBackend
 
@@ -42,5 +43,5 @@ def _images() -> list[Backend]:
 def _there(module: str, names: str, package: str, extra: str) -> bool:
     if find_spec(module) is not None:
         return True
-    log.warning("local/%s not offered: it needs %s; install edgeway[%s]", names, package, extra)
+    log.warning("not offered here: %s (local); install edgeway[%s], which brings %s", names, extra, package)
     return False

@@ -213,3 +213,14 @@ def test_what_is_no_point_is_told_by_its_place() -> None:
     assert bad(output) == {place: ["malformed"] for place in range(5)}
     assert output["findings"][0]["told"] == "no object"
     assert output["track"] == []
+
+
+def test_times_in_milliseconds_are_told() -> None:
+    found = checked([{"t": 1_700_000_000_000, "lat": 52.5, "lon": 13.4}])["findings"]
+    assert "milliseconds" in found[0]["told"]
+
+
+def test_an_id_that_is_null_is_none() -> None:
+    rows = [{"t": n * 60, "lat": 52.5 + n / 1000, "lon": 13.4, "id": None} for n in range(3)]
+    assert checked(rows)["bad"] == 0
+    assert checked([row | {"vehicle": "a"} for row in rows])["track"][0]["vehicle"] == "a"

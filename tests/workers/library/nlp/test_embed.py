@@ -72,7 +72,9 @@ def test_the_nearest_training_question_has_the_intent_as_the_card_says() -> None
     [
         ({}, "no text"),
         ({"text": " "}, "no text"),
-        ({"texts": ["a", ""]}, "no text"),
+        ({"texts": ["a", ""]}, "there is no text - at inputs.texts[1]"),
+        ({"texts": ["a", "b" * 20_001]}, "at most 20000 characters are read - at inputs.texts[1]"),
+        ({"text": "a", "dimensions": 0}, "Expected `int` >= 1 - at inputs.dimensions"),
         ({"text": 1}, "Expected `str`"),
         ({"texts": []}, "length >= 1"),
         ({"texts": ["a"] * 65}, "length <= 64"),

@@ -42,6 +42,18 @@ def server() -> Iterator[Endpoint]:
     yield from endpoint()
 
 
+def test_whoever_lacks_all_packages_is_told_of_each_capability(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(vision, "find_spec", lambda name: None)
+    with caplog.at_level(logging.WARNING):
+        assert vision.offers() == []
+    for name in VISION:
+        assert name in caplog.text
+    for extra in ("images", "ocr", "files"):
+        assert f"edgeway[{extra}]" in caplog.text
+
+
 def test_all_are_offered_locally_with_licence_source_and_quality(offered: dict[str, Backend]) -> None:
     assert set(offered) == set(VISION)
     several = {backend.card.capability: backend for backend in multimodal.offers()}
