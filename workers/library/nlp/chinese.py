@@ -79,7 +79,7 @@ def read_network(folder: Path) -> Network:
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(
-        str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
+        (folder / "model.onnx").read_bytes(), options, providers=["CPUExecutionProvider"]
     )
     characters, vectors = [], []
     for number in (1, 2):

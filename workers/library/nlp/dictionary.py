@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ _TERMS = """
 前三季度 上半年 下半年 财务报告 财报 股东权益 派息 分红 市盈率 市净率
 """
 _FREQUENCY = 20_000
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @cache
@@ -35,12 +33,4 @@ def _words() -> rjieba.Jieba:
 def cut(text: str) -> list[tuple[str, int, int]]:
     """(word, start, end) of each word."""
     found: list[tuple[str, int, int]] = _words().tokenize(text)
-    return found
-
-
-def tagged(text: str) -> list[tuple[str, str]]:
-    """(word, part of speech by the dictionary); together the words are the text. A lone surrogate,
-    which is no character, is read as U+FFFD.
-    """
-    found: list[tuple[str, str]] = _words().tag(_SURROGATE.sub("\ufffd", text))
     return found
