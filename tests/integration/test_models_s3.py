@@ -157,8 +157,14 @@ def test_a_server_that_is_gone_leaves_what_was_pulled(
     assert time.monotonic() - began < 60
 
 
-def test_a_bucket_that_is_not_there_holds_nothing(s3_server: S3Server, url: str, tmp_path: Path) -> None:
+def test_a_bucket_that_is_not_there_holds_nothing(
+    s3_server: S3Server, url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     source = Source("s3://nobodys-bucket/x", tmp_path / "cache")
     assert source.offered() == []
-    with pytest.raises(RepositoryError, match="nobodys-bucket"):
+    assert "s3://nobodys-bucket/x: there is no such bucket" in caplog.text
+    with pytest.raises(RepositoryError, match="nobodys-bucket/x: there is no such bucket"):
         placed(source.repository, tmp_path, "1")
+    with pytest.raises(RepositoryError, match="there is no such bucket"):
+        source.repository.models()
+    assert Source(url, tmp_path / "cache").repository.models() == [], "an empty one holds nothing"

@@ -69,8 +69,12 @@ class UrlStore:
 
     def folders(self, under: str) -> list[str]:
         found = []
-        with self._told(under), contextlib.suppress(FileNotFoundError):
-            found = self._fs.ls(self._at(under), detail=True)
+        with self._told(under):
+            try:
+                found = self._fs.ls(self._at(under), detail=True)
+            except FileNotFoundError as error:
+                if _is_of_bucket(error):
+                    raise
         names = (each["name"].rstrip("/").rpartition("/")[2] for each in found if each["type"] == "directory")
         return sorted(name for name in names if name and not name.startswith("."))
 
@@ -130,6 +134,10 @@ class UrlStore:
         except RepositoryError:
             raise
         except FileNotFoundError as error:
+            if _is_of_bucket(error):
+                raise RepositoryError(
+                    f"{self.url}: there is no such bucket; make it, or look at the URL"
+                ) from error
             raise Missing(f"{self.url}/{path} is not there") from error
         except PermissionError as error:
             raise RepositoryError(
@@ -137,3 +145,8 @@ class UrlStore:
             ) from error
         except Exception as error:  # each client has kinds of its own
             raise RepositoryError(f"{self.url}/{path}: {type(error).__name__}: {error}") from error
+
+
+def _is_of_bucket(error: FileNotFoundError) -> bool:
+    """Whether the bucket itself is not there: nothing in it is missing then, the URL is wrong."""
+    return "bucket does not exist" in str(error) or type(error.__cause__).__name__ == "NoSuchBucket"
