@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from schemas.messages import Failure
-from workers.backends import Answer
 from workers.backends.function import capability
+from workers.errors import BadInput
 from workers.library.finance import chart_render
 from workers.library.finance.chart_data import (
     Data,
@@ -54,7 +53,7 @@ def chart(
     width: Pixels = 480,
     height: Pixels = 300,
     format: Literal["spec", "svg", "png"] = "spec",  # noqa: A002  # the name of the parameter
-) -> dict[str, Any] | Answer:
+) -> dict[str, Any]:
     """A bar, line, grouped, stacked or pie chart of a report's figures or of series: Vega-Lite, SVG, PNG."""
     said = text or query
     spoken: Language = language or (
@@ -83,12 +82,8 @@ def chart(
     if format == "spec":
         return answer
     if not chart_render.can_render():
-        return Answer(
-            error=Failure(
-                code="backend_error",
-                message="finance/chart draws no pictures here: install edgeway[charts], or ask for spec",
-            )
-        )
+        # It speaks against no backend: whoever asks for a picture must not close the specifications for others.
+        raise BadInput("no pictures are drawn here: install edgeway[charts] for the worker, or ask for spec")
     made = chart_render.svg(spec) if format == "svg" else chart_render.png(spec)
     chart_render.bounded(size + len(made.encode() if isinstance(made, str) else made))
     return answer | {format: made}

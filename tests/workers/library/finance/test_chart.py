@@ -123,7 +123,7 @@ def test_without_vl_convert_there_are_specifications_alone(monkeypatch: pytest.M
     assert output({"series": PARTS})["chart"]
     error = asked({"series": PARTS}, format="svg").error
     assert error is not None
-    assert (error.code, "edgeway[charts]" in error.message) == ("backend_error", True)
+    assert (error.code, "edgeway[charts]" in error.message) == ("bad_input", True)
     chart_render.warm_up()
 
 
