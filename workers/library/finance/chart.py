@@ -82,7 +82,7 @@ def chart(
     if format == "spec":
         return answer
     if not chart_render.can_render():
-        # It speaks against no backend: whoever asks for a picture must not close the specifications for others.
+        # No failure of the backend: who asks for a picture must not close the specifications for others.
         raise BadInput("no pictures are drawn here: install edgeway[charts] for the worker, or ask for spec")
     made = chart_render.svg(spec) if format == "svg" else chart_render.png(spec)
     chart_render.bounded(size + len(made.encode() if isinstance(made, str) else made))
