@@ -117,6 +117,16 @@ class Waits(Protocol):
 
 
 @runtime_checkable
+class Reachable(Protocol):
+    """A backend that learns whether the service that it asks elsewhere is there."""
+
+    def reachable(self) -> bool | None:
+        """By its last answers; None: not known, or never asked. While it is False rows are refused. Never
+        waits, and asks nothing.
+        """
+
+
+@runtime_checkable
 class RulesFollower(Protocol):
     """A backend that reads the rules."""
 

@@ -23,6 +23,8 @@ from workers.backends.remote import Remote
 from workers.backends.remote_faults import Trouble
 from workers.backends.remote_keys import Key, Keys
 from workers.backends.remote_options import Options, url_without_key
+from workers.backends.remote_probe import Probe
+from workers.backends.remote_redirects import same_origin
 from workers.backends.remote_wire import USUAL, Limits, url_of
 from workers.errors import BadInput, LoadError
 
@@ -38,14 +40,24 @@ class HttpBackend:
 
     `keys` are headers that hold secrets. What is retried, followed and told: `workers.backends.remote`. An
     error says a cost of 0 where the call was surely not carried out, and none where nobody knows.
+    `probe_url` is asked by GET whether a service that was away is back; without it nothing is.
     """
 
     threads = 4
     """How many batches may be under way at the same time: a slow endpoint holds a thread, not a core."""
 
-    def __init__(self, card: Card, url: str, *, limits: Limits = USUAL, keys: Keys | None = None) -> None:
-        self._remote = Remote(card.capability, limits, keys)
+    def __init__(
+        self,
+        card: Card,
+        url: str,
+        *,
+        limits: Limits = USUAL,
+        keys: Keys | None = None,
+        probe_url: str | None = None,
+    ) -> None:
         self.point(card, url, keys)
+        probe = None if probe_url is None else _probe(card.capability, url, probe_url, keys or Keys())
+        self._remote = Remote(card.capability, limits, keys, probe=probe)
 
     @property
     def card(self) -> Card:
@@ -75,6 +87,9 @@ class HttpBackend:
         pairs = zip(rows, calls, strict=True)
         return self._remote.run(place.card, [self._one(row, call, place) for row, call in pairs])
 
+    def reachable(self) -> bool | None:
+        return self._remote.reachable
+
     def close(self) -> None:
         self._remote.close()
 
@@ -89,6 +104,14 @@ class HttpBackend:
             return answer_of(reply.body)
         except Trouble as trouble:
             return trouble.answer(card.capability, url.host)
+
+
+def _probe(capability: str, url: str, probe_url: str, keys: Keys) -> Probe:
+    """Keys stay with the service."""
+    service, asked = url_of(capability, url), url_of(capability, probe_url)
+    if same_origin(service, asked):
+        return Probe(asked, keys)
+    return Probe(asked, Keys(), apart=True)
 
 
 def body_of(row: Row) -> bytes:
@@ -110,17 +133,19 @@ def body_of(row: Row) -> bytes:
 
 def build(card: Card, options: Mapping[str, Any]) -> HttpBackend:
     """Options: `url`; as wanted `headers_env`, a header's name to the environment variable that holds its
-    value, and those of `workers.backends.remote_options`.
+    value, `probe_url`, and those of `workers.backends.remote_options`.
 
     Raises:
         LoadError: others, or no http or https URL.
     """
     read = Options(card.capability, "http", options)
-    url, named = read.text("url"), read.texts_by_name("headers_env")
+    url, named, probe_url = read.text("url"), read.texts_by_name("headers_env"), read.text("probe_url")
     limits = read.limits()
     read.end()
     if url is None:
         raise LoadError(f"{card.capability}: an http backend needs the option url")
     url_without_key(card.capability, url)
+    if probe_url is not None:
+        url_without_key(card.capability, probe_url)
     keys = Keys({name: Key(env=variable) for name, variable in named.items()})
-    return HttpBackend(card, url, limits=limits, keys=keys)
+    return HttpBackend(card, url, limits=limits, keys=keys, probe_url=probe_url)

@@ -125,6 +125,9 @@ class OpenInferenceBackend:
         """Nobody here knows."""
         return None
 
+    def reachable(self) -> bool | None:
+        return False if self._away else self._wire.reachable
+
     def kin(self, row: Row) -> Hashable:
         return self._rows.kin(row)
 

@@ -13,14 +13,17 @@ from urllib.parse import urlsplit
 
 from schemas.cards import Card
 from workers.backends import Call
-from workers.backends.open_inference_codec import Tensor, from_json, from_raw, packed, raw_of
-from workers.backends.open_inference_model import Model, Told
+from workers.backends.open_inference_codec import Tensor, raw_of
+from workers.backends.open_inference_grpc_messages import parameter_field, tensors_of, told_of
+from workers.backends.open_inference_model import Model
 from workers.backends.open_inference_status import UNREACHED, trouble_of
 from workers.backends.open_inference_wire import Ask, NotYet, Place
 from workers.backends.remote_attempts import Attempts
 from workers.backends.remote_faults import Trouble
 from workers.backends.remote_keys import Keys
+from workers.backends.remote_lookout import CONNECT_S, LOOK_S, Lookout
 from workers.backends.remote_loop import OwnLoop
+from workers.backends.remote_reach import Sight
 from workers.backends.remote_retries import Policy
 from workers.backends.remote_wire import Limits
 from workers.errors import BadInput, LoadError
@@ -32,21 +35,6 @@ _METHODS = ("ServerReady", "ModelReady", "ServerMetadata", "ModelMetadata", "Mod
 _LOOK_S = 5.0
 _LEAST_S = 0.05
 """What a call needs at least once there is a connection."""
-_CONTENTS = {
-    "BOOL": "bool_contents",
-    "INT8": "int_contents",
-    "INT16": "int_contents",
-    "INT32": "int_contents",
-    "INT64": "int64_contents",
-    "UINT8": "uint_contents",
-    "UINT16": "uint_contents",
-    "UINT32": "uint_contents",
-    "UINT64": "uint64_contents",
-    "FP32": "fp32_contents",
-    "FP64": "fp64_contents",
-    "BYTES": "bytes_contents",
-}
-"""Where the values of each datatype stand that a server sends in words of protobuf."""
 
 
 class GrpcWire:
@@ -56,9 +44,14 @@ class GrpcWire:
         self.host, self._tls = _host(capability, url)
         self._capability, self._place, self._limits, self._keys = capability, place, limits, keys
         self._loop = OwnLoop(capability)
+        self._lookout = Lookout(capability, None)
         self._channel: Any = None
         self._messages: Any = None
         self._methods: dict[str, Any] = {}
+
+    @property
+    def reachable(self) -> bool | None:
+        return self._lookout.known
 
     def start(self) -> None:
         if self._loop.runs:
@@ -80,6 +73,7 @@ class GrpcWire:
         else:
             self._channel = grpc.insecure_channel(self.host, options=options)
         self._methods = {name: self._method(name) for name in _METHODS}
+        self._lookout = Lookout(self._capability, self._sight)
         self._loop.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -87,6 +81,7 @@ class GrpcWire:
 
     def close(self) -> None:
         channel, self._channel = self._channel, None
+        self._lookout = Lookout(self._capability, None)
 
         async def end() -> None:
             if channel is not None:
@@ -110,7 +105,7 @@ class GrpcWire:
             away = trouble.passing or not trouble.free
             raise NotYet(f"the server, asked about {self._place}, {trouble}", away=away) from trouble
         server = " ".join(word for word in (about.name, about.version) if word)
-        return Model(server, tuple(about.extensions), _told(told.inputs), _told(told.outputs))
+        return Model(server, tuple(about.extensions), told_of(told.inputs), told_of(told.outputs))
 
     async def infer(self, card: Card, ask: Ask, call: Call) -> list[Tensor]:
         request = self._request(ask)
@@ -122,17 +117,46 @@ class GrpcWire:
         repeatable = bool(ask.id) and (card.max_cost == 0 or self._limits.idempotent)
         policy = Policy(self._limits.attempts, repeatable)
         attempts = Attempts(policy, time.monotonic() + left_s, self._keys)
+        await self._admit(left_s)
         while True:
             attempts.number += 1
             try:
                 left_s = attempts.until - time.monotonic()
-                return _tensors(await self._call("ModelInfer", request, left_s, ask.id))
+                response = await self._call("ModelInfer", request, left_s, ask.id)
+                self._lookout.note(True)
+                return tensors_of(response)
             except Trouble as trouble:
+                self._lookout.note(trouble.there)
                 pause = attempts.pause(trouble)
                 gone = str(trouble) == UNREACHED
                 if pause is None or (gone and not await self._connected(attempts.until)):
                     raise attempts.last(trouble) from trouble.__cause__
             await asyncio.sleep(0.0 if gone else pause)
+
+    async def _admit(self, left_s: float) -> None:
+        """Raises Trouble while the server is known to be away."""
+        try:
+            async with asyncio.timeout(left_s):
+                await self._lookout.admit()
+        except TimeoutError:
+            raise Trouble(f"could not be asked within {left_s:.1f} s", free=True) from None
+
+    async def _sight(self) -> Sight:
+        """Whether the server says that it is ready."""
+        request = self._messages.ServerReadyRequest()
+        try:
+            answer = await self._call("ServerReady", request, CONNECT_S, "", wait=True)
+        except Trouble as trouble:
+            if trouble.there is not False:
+                return "there"
+        else:
+            return "there" if answer.ready else "refuses"
+        try:
+            await self._call("ServerReady", request, LOOK_S - CONNECT_S, "")
+        except Trouble as trouble:
+            # What waited for a connection only says that it waited in vain.
+            return "gone" if str(trouble) == UNREACHED else "refuses"
+        return "refuses"
 
     async def _connected(self, until: float) -> bool:
         """Whether there is a connection within `connect_s`. Between its attempts at one grpc fails every call
@@ -196,7 +220,7 @@ class GrpcWire:
             model_name=self._place.model, model_version=self._place.version, id=ask.id
         )
         for name, value in ask.params.items():
-            setattr(request.parameters[name], _parameter(value), value)
+            setattr(request.parameters[name], parameter_field(value), value)
         for tensor in ask.inputs:
             request.inputs.add(name=tensor.name, datatype=tensor.datatype, shape=tensor.array.shape)
             request.raw_input_contents.append(raw_of(tensor))
@@ -249,38 +273,6 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.min_reconnect_backoff_ms", int(limits.connect_s * 1000)),
         ("grpc.max_reconnect_backoff_ms", 1000),
     ]
-
-
-def _parameter(value: Any) -> str:
-    """The field for a parameter; bool before int, which it is too."""
-    if isinstance(value, bool):
-        return "bool_param"
-    if isinstance(value, int):
-        return "int64_param"
-    return "double_param" if isinstance(value, float) else "string_param"
-
-
-def _tensors(response: Any) -> list[Tensor]:
-    raw = response.raw_output_contents
-    if raw and len(raw) != len(response.outputs):
-        text = f"answered {len(response.outputs)} outputs with the values of {len(raw)}"
-        raise Trouble(text, code="bad_output")
-    return [_tensor(output, raw[i] if raw else None) for i, output in enumerate(response.outputs)]
-
-
-def _tensor(output: Any, raw: bytes | None) -> Tensor:
-    name, datatype, shape = output.name, output.datatype, list(output.shape)
-    if raw is not None:
-        return from_raw(name, datatype, shape, raw)
-    field = _CONTENTS.get(datatype)
-    values = list(getattr(output.contents, field)) if field else []
-    if datatype == "BYTES":
-        return from_raw(name, datatype, shape, packed(values))
-    return from_json(name, datatype, shape, values)
-
-
-def _told(tensors: Any) -> tuple[Told, ...]:
-    return tuple(Told(tensor.name, tensor.datatype, tuple(tensor.shape)) for tensor in tensors)
 
 
 def _pushback(metadata: Any) -> str | None:

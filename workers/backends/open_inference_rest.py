@@ -18,6 +18,7 @@ from workers.backends.open_inference_wire import Ask, NotYet, Place
 from workers.backends.remote import Remote
 from workers.backends.remote_faults import Refusal, Trouble
 from workers.backends.remote_keys import Keys
+from workers.backends.remote_probe import Probe
 from workers.backends.remote_wire import Limits, broken, client_of, read, url_of
 from workers.errors import LoadError
 
@@ -25,6 +26,7 @@ T = TypeVar("T")
 
 _EXTENSIONS = frozenset({"binary_tensor_data", "binary_data"})
 _MOST_TOLD = 1024 * 1024
+_READY = "/v2/health/ready"
 
 
 class RestWire:
@@ -44,7 +46,12 @@ class RestWire:
         self._target = httpx.URL(f"{self._base}{self._model}/infer")
         self._capability, self._limits, self._keys, self._binary = capability, limits, keys, binary
         self._raw = bool(binary)
-        self._remote = Remote(capability, limits, keys, explained)
+        probe = Probe(httpx.URL(f"{self._base}{_READY}"), keys, refuses=_passes)
+        self._remote = Remote(capability, limits, keys, explained, probe)
+
+    @property
+    def reachable(self) -> bool | None:
+        return self._remote.reachable
 
     def start(self) -> None:
         self._remote.start()
@@ -57,7 +64,7 @@ class RestWire:
 
     async def look(self) -> Model:
         async with client_of(self._capability, self._limits) as client:
-            status, _ = await self._get(client, "/v2/health/ready")
+            status, _ = await self._get(client, _READY)
             if status != 200:
                 raise NotYet(_unready(status), away=_passes(status))
             status, _ = await self._get(client, f"{self._model}/ready")
@@ -121,7 +128,7 @@ def _passes(status: int) -> bool:
 
 
 def _unready(status: int) -> str:
-    more = "" if _passes(status) else f": it answered {status} at /v2/health/ready; look at its URL"
+    more = "" if _passes(status) else f": it answered {status} at {_READY}; look at its URL"
     return f"the server is not ready{more}"
 
 

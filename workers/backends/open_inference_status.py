@@ -28,18 +28,19 @@ def trouble_of(code: str, details: str, pushback_ms: str | None = None) -> Troub
     said = details.lower()
     after_s = _seconds(pushback_ms)
     if code in _FINAL:
-        return Trouble(f"answered {code}: {_FINAL[code]}", free=True)
+        return Trouble(f"answered {code}: {_FINAL[code]}", free=True, there=True)
     if code in ("INVALID_ARGUMENT", "OUT_OF_RANGE"):
-        return Trouble(f"answered {code}: it refuses these inputs", code="bad_input", free=True)
+        text = f"answered {code}: it refuses these inputs"
+        return Trouble(text, code="bad_input", free=True, there=True)
     if code == "DEADLINE_EXCEEDED":
-        return Trouble("gave no answer in time")
+        return Trouble("gave no answer in time", there=False)
     if code == "RESOURCE_EXHAUSTED":
         return _exhausted(said, after_s)
     if code == "UNAVAILABLE":
         return _unavailable(said, after_s)
     if code in ("ABORTED", "CANCELLED"):
         return Trouble(f"answered {code}: it gave the call up", passing=True, after_s=after_s)
-    return Trouble(f"answered {code}: it failed")
+    return Trouble(f"answered {code}: it failed", there=True)
 
 
 def _exhausted(said: str, after_s: float | None) -> Trouble:
@@ -58,10 +59,10 @@ def _unavailable(said: str, after_s: float | None) -> Trouble:
     if "handshake" in said or "ssl_error" in said:
         return Trouble("speaks no TLS that is understood here", free=True)
     if any(words in said for words in _UNCONNECTED):
-        return Trouble(UNREACHED, free=True, passing=True)
+        return Trouble(UNREACHED, free=True, passing=True, there=False)
     # Between these two nobody knows whether the model ran: the connection may have been cut after that.
     text = "answered UNAVAILABLE: it is overloaded, or the connection was cut"
-    return Trouble(text, free=after_s is not None, passing=True, after_s=after_s)
+    return Trouble(text, free=after_s is not None, passing=True, after_s=after_s, there=False)
 
 
 def _seconds(pushback_ms: str | None) -> float | None:

@@ -65,6 +65,10 @@ class Wire(Protocol):
     def host(self) -> str:
         """The server's name, for messages."""
 
+    @property
+    def reachable(self) -> bool | None:
+        """Whether the server is there, by the last calls and looks. From any thread."""
+
     def start(self) -> None:
         """Make ready. Starting twice is nothing.
 

@@ -23,6 +23,7 @@ from workers.backends.output_schema import check_of
 from workers.backends.remote import Remote
 from workers.backends.remote_cards import card_and_options
 from workers.backends.remote_faults import Trouble
+from workers.backends.remote_probe import Probe
 from workers.backends.remote_wire import json_of
 
 MAX_BATCH = 16
@@ -50,7 +51,9 @@ class OpenAIBackend:
         wants_json = self._settings.mode == "chat" and self._settings.json != "off"
         check = check_of(card) if wants_json else None
         self._reading = Reading(self._settings.output, check)
-        self._remote = Remote(card.capability, self._settings.limits, self._settings.keys, explain)
+        how = self._settings
+        probe = Probe(how.models, how.keys, how.headers)
+        self._remote = Remote(card.capability, how.limits, how.keys, explain, probe)
         self._priced_by_rules = False
 
     async def load(self) -> None:
@@ -75,6 +78,9 @@ class OpenAIBackend:
     def infer_calls(self, rows: Sequence[Row], calls: Sequence[Call]) -> list[Answer]:
         pairs = zip(rows, calls, strict=True)
         return self._remote.run(self.card, [self._one(row, call) for row, call in pairs])
+
+    def reachable(self) -> bool | None:
+        return self._remote.reachable
 
     def close(self) -> None:
         self._remote.close()

@@ -29,9 +29,10 @@ _OWN = frozenset({"messages", "input", "model", "stream", "n", "response_format"
 
 
 class Settings(NamedTuple):
-    """What a backend does with a row."""
+    """What a backend does with a row. `models` is where the service lists its models, for free."""
 
     url: httpx.URL
+    models: httpx.URL
     model: str
     mode: str
     prompting: Prompting
@@ -110,7 +111,8 @@ def _read(card: Card, read: Options) -> Settings:
         raise LoadError("tokens cost something and images are taken: give image_tokens, the most of an image")
     answer = read.count("max_tokens", MAX_TOKENS, 1, 10**6) if mode == "chat" else 0
     return Settings(
-        url=base.copy_with(path=f"{base.path.rstrip('/')}/{PATHS[mode]}"),
+        url=_under(base, PATHS[mode]),
+        models=_under(base, "models"),
         model=model,
         mode=mode,
         prompting=_prompting(read, images),
@@ -129,6 +131,10 @@ def _read(card: Card, read: Options) -> Settings:
         dimensions=read.count("dimensions", 0, 0, 10**6) or None,
         max_prompt_bytes=prompt_bytes,
     )
+
+
+def _under(base: httpx.URL, path: str) -> httpx.URL:
+    return base.copy_with(path=f"{base.path.rstrip('/')}/{path}")
 
 
 def _prompting(read: Options, images: int) -> Prompting:

@@ -10,6 +10,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import httpx
@@ -19,7 +20,9 @@ from workers.backends import Answer, Call
 from workers.backends.remote_attempts import Attempts
 from workers.backends.remote_faults import Refusal, Trouble, trouble_of
 from workers.backends.remote_keys import Keys
+from workers.backends.remote_lookout import Lookout
 from workers.backends.remote_loop import OwnLoop
+from workers.backends.remote_probe import Probe, sight_of
 from workers.backends.remote_redirects import MOST_HOPS, is_redirect, next_hop, same_origin
 from workers.backends.remote_retries import Policy, spread_s
 from workers.backends.remote_wire import USUAL, Limits, Reply, broken, client_of, read
@@ -39,10 +42,17 @@ Explain = Callable[[int, bytes], Refusal | None]
 
 
 class Remote:
-    """The client of one backend. `explain` reads refusals."""
+    """The client of one backend. `explain` reads refusals; `probe` is asked whether one that was away
+    is back.
+    """
 
     def __init__(
-        self, name: str, limits: Limits = USUAL, keys: Keys | None = None, explain: Explain | None = None
+        self,
+        name: str,
+        limits: Limits = USUAL,
+        keys: Keys | None = None,
+        explain: Explain | None = None,
+        probe: Probe | None = None,
     ) -> None:
         self.limits = limits
         self._name = name
@@ -51,6 +61,13 @@ class Remote:
         self._loop = OwnLoop(name)
         self._client: httpx.AsyncClient | None = None
         self._not_before = 0.0
+        self._probe = probe
+        self._lookout = Lookout(name, None)
+
+    @property
+    def reachable(self) -> bool | None:
+        """Whether the service is there, by the last calls and looks. From any thread."""
+        return self._lookout.known
 
     def start(self) -> None:
         """Make ready. Starting twice is nothing.
@@ -65,10 +82,14 @@ class Remote:
         except LoadError as error:
             raise LoadError(f"{self._name}: {error}") from error
         self._client = client_of(self._name, self.limits)
+        probe = self._probe
+        look = None if probe is None else partial(sight_of, self._name, probe, self.limits)
+        self._lookout = Lookout(self._name, look)
         self._loop.start()
 
     def close(self) -> None:
         client, self._client = self._client, None
+        self._lookout = Lookout(self._name, None)
         self._loop.close(client.aclose if client is not None else None)
 
     def run(self, card: Card, rows: Sequence[Coroutine[Any, Any, Answer]]) -> list[Answer]:
@@ -121,8 +142,10 @@ class Remote:
             raise Trouble("was not asked: the deadline had passed", code="deadline_exceeded", free=True)
         try:
             async with asyncio.timeout(left_s):
+                await self._lookout.admit()
                 return await self._attempts(url, body, given, attempts)
         except TimeoutError:
+            self._lookout.note(False if attempts.sent else None)
             said = "gave no answer" if attempts.sent else "could not be asked"
             text = f"{said} within {left_s:.1f} s"
             raise Trouble(text, free=not (attempts.sent or attempts.unknown)) from None
@@ -134,8 +157,11 @@ class Remote:
             await self._truce(attempts)
             attempts.number += 1
             try:
-                return await self._ask(url, body, headers, attempts)
+                reply = await self._ask(url, body, headers, attempts)
+                self._lookout.note(True)
+                return reply
             except Trouble as trouble:
+                self._lookout.note(trouble.there)
                 pause = attempts.pause(trouble)
                 if trouble.after_s is not None:
                     truce = min(LONGEST_TRUCE_S, trouble.after_s)

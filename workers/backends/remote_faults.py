@@ -14,7 +14,7 @@ _OURS = frozenset({400, 406, 409, 411, 413, 414, 415, 422})
 """What the caller's inputs may be to blame for; other 4xx speak of addresses, keys and quotas."""
 _SOON = frozenset({408, 425, 429})
 """4xx that say: not now."""
-_GATEWAY = frozenset({502, 503, 504})
+GATEWAY = frozenset({502, 503, 504})
 """What gateways say of a service that did not answer them: the call may have been carried out."""
 
 _DIGITS = 12
@@ -40,7 +40,8 @@ class Trouble(Exception):
     The text follows the service's name, and quotes neither payload nor key. `code` is what the caller is
     told. `free` says that the call was surely not carried out, and so costs nothing; where it is False nobody
     knows, and the call's upper bound counts as spent. `passing`: the service may do better in a moment;
-    `after_s` is when, where it said so.
+    `after_s` is when, where it said so. `there`: the service answered, seems to be away, or None where the
+    trouble says nothing of that.
     """
 
     def __init__(
@@ -51,12 +52,14 @@ class Trouble(Exception):
         free: bool = False,
         passing: bool = False,
         after_s: float | None = None,
+        there: bool | None = None,
     ) -> None:
         super().__init__(text)
         self.code: ErrorCode = code
         self.free = free
         self.passing = passing
         self.after_s = after_s
+        self.there = there
 
     def answer(self, capability: str, service: str = "") -> Answer:
         """The answer to the row: its cost is 0 where the call is free, else left open."""
@@ -84,7 +87,7 @@ def trouble_of(
         return None
     text = f"answered {status}: {said.text if said else _words(status)}"
     if status in _OURS:
-        return Trouble(text, code=said.code if said else "bad_input", free=True)
+        return Trouble(text, code=said.code if said else "bad_input", free=True, there=True)
     after_s = _after_s(headers, now_s)
     final = said is not None and said.final
     return Trouble(
@@ -92,8 +95,9 @@ def trouble_of(
         code=said.code if said else "backend_error",
         # A 503 that names a time comes from whoever did not take the call; any other from who knows where.
         free=status < 500 or (status == 503 and after_s is not None),
-        passing=not final and (status in _SOON or status in _GATEWAY),
+        passing=not final and (status in _SOON or status in GATEWAY),
         after_s=after_s if status in (429, 503) else None,
+        there=status not in GATEWAY,
     )
 
 

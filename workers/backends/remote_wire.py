@@ -118,14 +118,16 @@ async def read(response: httpx.Response, most: int) -> bytes:
 def broken(error: httpx.HTTPError, connect_s: float, *, sent: bool) -> Trouble:
     """The trouble of a connection that failed."""
     if isinstance(error, httpx.ConnectTimeout):
-        return Trouble(f"took no connection within {connect_s:.0f} s", free=True, passing=True)
+        text = f"took no connection within {connect_s:.0f} s"
+        return Trouble(text, free=True, passing=True, there=False)
     if _has_cause(error, ssl.SSLCertVerificationError):
         return Trouble("shows a certificate that is not trusted; ca_file names others", free=True)
     if _has_cause(error, ssl.SSLError) and not sent:
         return Trouble("speaks no TLS that is understood here", free=True)
     if isinstance(error, httpx.ConnectError):
-        return Trouble("cannot be reached", free=True, passing=True)
-    return Trouble(f"cut the call off ({type(error).__name__})", free=not sent, passing=True)
+        return Trouble("cannot be reached", free=True, passing=True, there=False)
+    text = f"cut the call off ({type(error).__name__})"
+    return Trouble(text, free=not sent, passing=True, there=False)
 
 
 def _has_cause(error: BaseException, kind: type[BaseException]) -> bool:

@@ -12,7 +12,17 @@ import msgspec
 
 from schemas.cards import Card
 from schemas.rules import Rules
-from workers.backends import Answer, Backend, Call, Computes, OneByOne, RemoteBackend, Row, RulesFollower
+from workers.backends import (
+    Answer,
+    Backend,
+    Call,
+    Computes,
+    OneByOne,
+    Reachable,
+    RemoteBackend,
+    Row,
+    RulesFollower,
+)
 from workers.errors import LoadError
 from workers.models.cards import calibrator_of, card_path, read_card, statement_of
 from workers.models.maps import Calibrator
@@ -65,6 +75,10 @@ class Calibrated:
     def waits_for(self) -> str:
         """What the backend still waits for."""
         return str(getattr(self._backend, "waits_for", ""))
+
+    def reachable(self) -> bool | None:
+        """Whether the service that the backend asks is there."""
+        return self._backend.reachable() if isinstance(self._backend, Reachable) else None
 
     def gpu(self) -> float | None:
         """How busy its GPU is."""

@@ -183,6 +183,16 @@ def test_a_backend_that_asks_elsewhere_keeps_its_calls(folder: Path) -> None:
     assert answer.confidence == pytest.approx(calibrator_of(read_card(folder))(0.9), abs=1e-6)
     assert backend.card.calibrated
     backend.prepare(parse_rules(b"{}"))()
+    assert backend.reachable() is None
+
+
+@pytest.mark.parametrize("known", [True, False, None])
+def test_it_tells_of_the_service_as_the_backend_does(folder: Path, known: bool | None) -> None:
+    class Knowing(Elsewhere):
+        def reachable(self) -> bool | None:
+            return known
+
+    assert CalibratedRemote(Knowing(CARD, sure, batch=True), folder).reachable() is known
 
 
 def test_a_running_backend_takes_a_new_calibration_up_and_keeps_the_last_good(folder: Path) -> None:
