@@ -105,6 +105,7 @@ def _live(live: Live) -> str:
     facts += [f"busy for {_ms(live.busy_ms)}"] if live.busy_ms >= _LONG_MS else []
     facts += [f"on {live.provider}"] if live.provider else []
     facts += [f"waits for {live.waits_for}"] if live.waits_for else []
+    facts += ["its service is away"] if live.reachable is False and not live.waits_for else []
     facts += [f"GPU {live.gpu:.0%}"] if live.gpu is not None else []
     return ", ".join(facts)
 

@@ -64,6 +64,8 @@ class Live(Part, frozen=True, kw_only=True):
     `provider` names what computes (`CPUExecutionProvider`), `gpu` is the share of the last second that the
     GPU was at work, None where there is none to ask. `waits_for` says which service elsewhere was away since
     the worker began, and why: rows are refused until it is there. Empty where there is nothing to wait for.
+    `reachable` says of a capability that asks elsewhere whether its service is there, None where that is not
+    known: while it is False rows are refused.
     """
 
     queue: int = 0
@@ -77,6 +79,7 @@ class Live(Part, frozen=True, kw_only=True):
     provider: str = ""
     gpu: float | None = None
     waits_for: str = ""
+    reachable: bool | None = None
 
 
 class Offer(Part, frozen=True, kw_only=True):

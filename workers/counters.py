@@ -7,7 +7,7 @@ import time
 from schemas.cards import Card, Live
 from streams import metrics
 from workers import figures
-from workers.backends import Backend, Computes, Waits
+from workers.backends import Backend, Computes, Reachable, Waits
 from workers.engine import Engine
 from workers.inference import BACKEND_FAULTS
 from workers.work import Run
@@ -22,6 +22,7 @@ class Counters:
         self._batch_rows = metrics.BATCH_ROWS.labels(card.capability)
         self._answered = metrics.SUBTASKS.labels(card.capability, card.side)
         self._failed = metrics.BACKEND_FAULTS.labels(card.capability, card.side)
+        self._reached: bool | None = None
 
     def add(self, run: Run) -> None:
         """A run is answered."""
@@ -35,10 +36,18 @@ class Counters:
                 self._failed.inc(faults)
         self._answered.inc(len(run.works))
 
+    def news(self, backend: Backend) -> tuple[bool | None, bool]:
+        """Whether the service that `backend` asks is there, and whether it has answered since its return."""
+        return reachable(backend), self._figures.renewed
+
     def live(self, engine: Engine, queue: int) -> Live:
         """The figures of now, beside what runs on `engine` and `queue` rows that wait."""
         now = time.monotonic()
-        oldest = engine.oldest
+        oldest, reached = engine.oldest, reachable(engine.backend)
+        if self._reached is False and reached is not False:
+            # Half of the last rows failed while it was away: by these it would fail for another ten seconds.
+            self._figures.forget(now * 1000.0)
+        self._reached = reached
         provider, gpu = computes(engine.backend)
         return self._figures.live(
             now * 1000.0,
@@ -49,12 +58,18 @@ class Counters:
             provider=provider,
             gpu=gpu,
             waits_for=waiting(engine.backend),
+            reachable=reached,
         )
 
 
 def waiting(backend: Backend) -> str:
     """What a backend still waits for, empty where it is ready."""
     return backend.waits_for if isinstance(backend, Waits) else ""
+
+
+def reachable(backend: Backend) -> bool | None:
+    """Whether the service that a backend asks is there, None where nobody knows or there is none."""
+    return backend.reachable() if isinstance(backend, Reachable) else None
 
 
 def computes(backend: Backend) -> tuple[str, float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import NamedTuple
 
@@ -31,11 +32,23 @@ class Figures:
 
     def __init__(self) -> None:
         self._runs: deque[Run] = deque(maxlen=MAX_RUNS)
+        self._since = -math.inf
         self.served = 0
 
     def add(self, run: Run) -> None:
-        self._runs.append(run)
         self.served += run.rows
+        if run.ended - run.service_ms >= self._since:
+            self._runs.append(run)
+
+    @property
+    def renewed(self) -> bool:
+        """Whether there are runs since the last `forget`."""
+        return self._since > -math.inf and bool(self._runs)
+
+    def forget(self, now: float) -> None:
+        """Runs that began before `now` say nothing of what is there now: the service was away."""
+        self._runs.clear()
+        self._since = now
 
     def live(
         self,
@@ -48,6 +61,7 @@ class Figures:
         provider: str = "",
         gpu: float | None = None,
         waits_for: str = "",
+        reachable: bool | None = None,
     ) -> Live:
         """The figures at `now`; percentiles by row, nearest rank."""
         while self._runs and self._runs[0].ended < now - OLDEST_MS:
@@ -68,6 +82,7 @@ class Figures:
             provider=provider,
             gpu=gpu,
             waits_for=waits_for,
+            reachable=reachable,
         )
 
     def _recent(self, now: float) -> list[Run]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import math
 from collections.abc import Awaitable, Callable
 
 from schemas import codec, headers
@@ -15,6 +16,8 @@ from streams.delivery import Clock, Outgoing
 log = logging.getLogger(__name__)
 
 INTERVAL_S = 2.0
+LOOK_S = 0.25
+"""How often is looked for news, which are not kept for the next beat."""
 Send = Callable[[Outgoing], Awaitable[object] | None]
 """Sends one record; what it returns is awaited where that can be, for one interval at most."""
 
@@ -28,7 +31,8 @@ def beat(worker: str, offers: tuple[Offer, ...], *, started: int, leaving: bool 
 
 
 class Heartbeats:
-    """Beats from `start` to `stop`; the last one says that the worker is leaving.
+    """Beats from `start` to `stop`; the last one says that the worker is leaving. Whenever `news` differs
+    from what it was at the last beat, one more is sent.
 
     A beat that cannot be sent is logged and the next one tried: the worker's partials tell louder that Kafka
     is away.
@@ -42,12 +46,15 @@ class Heartbeats:
         clock: Clock,
         *,
         interval_s: float = INTERVAL_S,
+        news: Callable[[], object] | None = None,
     ) -> None:
         self._worker = worker
         self._offers = offers
         self._send = send
         self._started = clock.now()
         self._interval_s = interval_s
+        self._news = news or (lambda: None)
+        self._look_s = math.inf if news is None else LOOK_S
         self._leaving = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.failed = 0
@@ -68,15 +75,24 @@ class Heartbeats:
         loop = asyncio.get_running_loop()
         due = loop.time()
         while not self._leaving.is_set():
+            told = self._news()
             await self._beat(leaving=False)
             # On a fixed grid: three late beats are a death, so a slow send must not add up.
-            due = max(due + self._interval_s, loop.time())
+            if loop.time() >= due:
+                due = max(due + self._interval_s, loop.time())
+            await self._rest(due, told)
+        await self._beat(leaving=True)
+
+    async def _rest(self, due: float, told: object) -> None:
+        """Wait until `due`, the farewell, or news."""
+        loop = asyncio.get_running_loop()
+        while (now := loop.time()) < due and not self._leaving.is_set():
             try:
-                async with asyncio.timeout_at(due):
+                async with asyncio.timeout_at(min(due, now + self._look_s)):
                     await self._leaving.wait()
             except TimeoutError:
-                continue
-        await self._beat(leaving=True)
+                if self._news() != told:
+                    return
 
     async def _beat(self, *, leaving: bool) -> None:
         record = beat(self._worker, self._offers(), started=self._started, leaving=leaving)

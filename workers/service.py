@@ -59,7 +59,7 @@ class Service:
         card = backend.card
         self._batcher: Batcher[Work] = Batcher(1, card.max_wait_ms, limits.max_rows, limits.max_bytes)
         self._fit()
-        self._counters = Counters(card)
+        self.counters = Counters(card)
         self._done: deque[Run] = deque()
         self._crash: BaseException | None = None
         self._wake, self._roomy, self._quiet = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -150,7 +150,7 @@ class Service:
 
     def offer(self) -> Offer:
         """The card and the live figures; asks no model."""
-        return Offer(card=self.backend.card, live=self._counters.live(self._engine, self._batcher.rows))
+        return Offer(card=self.backend.card, live=self.counters.live(self._engine, self._batcher.rows))
 
     def room(self, size: int) -> bool:
         """Whether a row of `size` bytes fits beside what waits and runs; one always does where none waits."""
@@ -295,5 +295,5 @@ class Service:
         self._record(run)
 
     def _record(self, run: Run) -> None:
-        self._counters.add(run)
+        self.counters.add(run)
         self._finish(run)

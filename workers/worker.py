@@ -96,6 +96,10 @@ class Worker:
         """Cards and live figures; asks no model."""
         return tuple(service.offer() for service in self._services.values())
 
+    def news(self) -> tuple[object, ...]:
+        """What a heartbeat should tell as soon as it changes; see Counters."""
+        return tuple(service.counters.news(service.backend) for service in self._services.values())
+
     def service(self, side: str, capability: str) -> Service | None:
         """Who serves a capability; None where nobody does."""
         return self._services.get((side, capability))

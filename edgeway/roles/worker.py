@@ -163,7 +163,10 @@ def _read(process: Process, workers: Sequence[Worker], name: str) -> Heartbeats:
     def offers() -> tuple[Offer, ...]:
         return tuple(offer for worker in workers for offer in worker.offers())
 
-    heartbeats = Heartbeats(name, offers, process.outlet.send, process.clock)
+    def news() -> tuple[object, ...]:
+        return tuple(worker.news() for worker in workers)
+
+    heartbeats = Heartbeats(name, offers, process.outlet.send, process.clock, news=news)
 
     async def beat() -> None:
         heartbeats.start()

@@ -229,6 +229,18 @@ CALIBRATED = Heartbeat(
     ),
 )
 
+AWAY = Heartbeat(
+    worker="cloud-1",
+    offers=(
+        Offer(
+            card=Card(
+                capability="nlp/say", side="cloud", version="1", model="small-chat-1", model_type="openai"
+            ),
+            live=Live(served=3, waits_for="api.example.com: it cannot be reached", reachable=False),
+        ),
+    ),
+)
+
 EXAMPLES: dict[str, Message] = {
     "request": REQUEST,
     "request-bare": Request(),
@@ -255,5 +267,6 @@ EXAMPLES: dict[str, Message] = {
         cached=True,
     ),
     "heartbeat-calibrated": CALIBRATED,
+    "heartbeat-away": AWAY,
 }
 """By the name of the golden file."""

@@ -64,3 +64,18 @@ def test_memory_is_bounded() -> None:
     live = figures.live(0.0, queue=3, in_flight=2, load_ms=7.0)
     assert (live.p50_ms, live.served) == (9.0, 3 * MAX_RUNS)
     assert (live.queue, live.in_flight, live.load_ms) == (3, 2, 7.0)
+
+
+@given(st.integers(1, 30), st.integers(1, 30))
+def test_what_began_while_the_service_was_away_is_forgotten_but_counted(before: int, after: int) -> None:
+    figures = Figures()
+    for n in range(before):
+        figures.add(Run(float(n), 1.0, 1, 1))
+    figures.forget(100.0)
+    assert figures.live(100.0).error_ratio == 0.0
+    figures.add(Run(110.0, 11.0, 1, 1))
+    assert (figures.live(110.0).error_ratio, figures.live(110.0).p90_ms) == (0.0, None)
+    for n in range(after):
+        figures.add(Run(120.0 + n, 5.0, 1, 0))
+    live = figures.live(150.0)
+    assert (live.error_ratio, live.p90_ms, live.served) == (0.0, 5.0, before + 1 + after)

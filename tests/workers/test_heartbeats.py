@@ -130,3 +130,31 @@ async def test_the_first_one_comes_after_the_load_and_shows_it() -> None:
     await beats.stop()
     await worker.stop(1)
     assert min(beat.offers[0].live.load_ms for beat in decoded(sent)) >= 90.0
+
+
+async def test_news_are_told_at_once_and_beats_stay_on_their_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.heartbeats.LOOK_S", 0.02)
+    times: list[float] = []
+    news: list[bool | None] = [None]
+    beats = Heartbeats(
+        "w1",
+        lambda: (Offer(card=CARD, live=Live(reachable=news[0])),),
+        lambda record: times.append(time.monotonic()) or sent.append(record),
+        FakeClock(),
+        interval_s=0.5,
+        news=lambda: news[0],
+    )
+    sent: list[Outgoing] = []
+    beats.start()
+    await asyncio.sleep(0.2)
+    assert len(sent) == 1, "without news it waits"
+    for known in (False, True):
+        news[0] = known
+        await asyncio.sleep(0.1)
+    assert [beat.offers[0].live.reachable for beat in decoded(sent)] == [None, False, True]
+    async with asyncio.timeout(5):
+        while len(sent) < 5:
+            await asyncio.sleep(0.01)
+    await beats.stop()
+    for number, at in ((3, 0.5), (4, 1.0)):
+        assert times[number] - times[0] == pytest.approx(at, abs=0.15)
