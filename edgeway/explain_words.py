@@ -11,6 +11,7 @@ CONSTRAINTS: dict[str, str] = {
     "privacy": "the request is sensitive and must not leave the edge",
     "no_live_capability": "no worker offers the capability there now",
     "breaker_failing": "it failed too often lately",
+    "breaker_away": "the service behind it cannot be reached now",
     "breaker_slow": "it was too slow lately",
     "max_local_tokens": "the input is longer than the edge takes",
     "input_schema": "the inputs are not what the capability takes there",

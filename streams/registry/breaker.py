@@ -14,7 +14,7 @@ TRIALS = 5
 PATIENCE_MS = 2_500
 MOST_SLACK = 32
 
-Cause = Literal["slow", "failing"]
+Cause = Literal["slow", "failing", "away"]
 
 
 class Breaker:
@@ -24,6 +24,9 @@ class Breaker:
     above FAILING_RATIO, and where every worker hangs: then it stays open until one does not. After OPEN_MS it
     is half open: TRIALS calls a worker may pass. It closes once calls were served since then and the figures
     are good; it opens again once all trials were served and they are bad.
+
+    It opens too where the service behind every worker is away, for as long as that is so: no trials are spent
+    on it. Once one can reach it and the figures are not bad it is half open at once.
 
     Trials are counted twice, because not every plan that may call the target does so, and the aggregator
     calls without asking: what the router lets through uses one up, and each beat sets how many are left by
@@ -47,7 +50,13 @@ class Breaker:
         """Learn from the figures as they are at `now`."""
         self._workers = figures.workers
         bad = self._judge(figures)
-        if bad is not None and (figures.stands or self._cause is None):
+        if self._cause == "away" and bad != "away":
+            # It failed, and is told to be back: that is for its trials to show.
+            self._open(bad or "failing", figures, now)
+            self._slack = 1
+            if bad is None:
+                self._until = now
+        elif bad is not None and (bad == "away" or figures.stands or self._cause is None):
             self._open(bad, figures, now)
         elif self._cause is None:
             return
@@ -73,7 +82,7 @@ class Breaker:
 
     def next_change(self) -> int | None:
         """When the gate changes by time alone, None where it does not."""
-        return None if self._cause is None or self._is_half_open() else self._until
+        return self._until if self._is_timed() else None
 
     def _weigh(self, bad: Cause | None, figures: Figures, now: int) -> None:
         """Half open: close, open again, or let more through."""
@@ -100,8 +109,12 @@ class Breaker:
     def _is_half_open(self) -> bool:
         return self._left >= 0
 
+    def _is_timed(self) -> bool:
+        """Whether it is open, and half open by time alone."""
+        return self._cause not in (None, "away") and not self._is_half_open()
+
     def _advance(self, now: int) -> None:
-        if self._cause is not None and not self._is_half_open() and now >= self._until:
+        if self._is_timed() and now >= self._until:
             self._left = self._trials * self._slack
             self._until = now + PATIENCE_MS
 
@@ -112,6 +125,8 @@ class Breaker:
         self._served = figures.served
 
     def _judge(self, figures: Figures) -> Cause | None:
+        if figures.gone:
+            return "away"
         if figures.stands:
             return "slow"
         if figures.served < MIN_CALLS:

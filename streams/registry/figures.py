@@ -11,8 +11,9 @@ import msgspec
 from schemas.cards import Offer
 from schemas.messages import Side
 
-Gate = Literal["closed", "half_open", "slow", "failing"]
-"""A breaker as seen from outside: `closed` lets all through, `half_open` a few, `slow` and `failing` none."""
+Gate = Literal["closed", "half_open", "slow", "failing", "away"]
+"""A breaker as seen from outside: `closed` lets all through, `half_open` a few, `slow`, `failing` and `away`
+none."""
 
 Key = tuple[Side, str]
 """(side, capability)."""
@@ -26,7 +27,8 @@ class Figures(msgspec.Struct, frozen=True):
     all are, the highest price and cost bound (`max_cost` None: no bound known), the smallest `max_batch`, an
     `input_schema` that fits all. `max_qps` is that of all workers together, None where one has no limit;
     `versions` are those of the cards, sorted. Workers whose model hangs count in nothing but `hung` and the
-    cards, unless all do: then `stands` is True.
+    cards, unless all do: then `stands` is True. So it is with workers whose service elsewhere is `away`, and
+    `gone` where that holds for all.
     """
 
     workers: int
@@ -46,6 +48,8 @@ class Figures(msgspec.Struct, frozen=True):
     cacheable: bool = False
     hung: int = 0
     stands: bool = False
+    away: int = 0
+    gone: bool = False
 
     def wait_ms(self) -> float | None:
         """Time until a call sent now would start, None where nothing is measured.
@@ -88,11 +92,12 @@ class View(msgspec.Struct, frozen=True):
         return self.targets.get((side, capability))
 
 
-def aggregate(offers: Iterable[Offer], hung: Iterable[Offer] = ()) -> Figures:
-    """The figures of the workers that make these offers, and of those whose model hangs; at least one."""
-    going, hung = tuple(offers), tuple(hung)
-    lives = [offer.live for offer in going or hung]
-    cards = [offer.card for offer in (*going, *hung)]
+def aggregate(offers: Iterable[Offer], hung: Iterable[Offer] = (), away: Iterable[Offer] = ()) -> Figures:
+    """The figures of the workers that make these offers, of those whose model hangs, and of those whose
+    service is away; at least one."""
+    going, hung, away = tuple(offers), tuple(hung), tuple(away)
+    lives = [offer.live for offer in going or hung or away]
+    cards = [offer.card for offer in (*going, *hung, *away)]
     weights = [max(1, live.served) for live in lives]
     bounds = [card.max_cost for card in cards]
     known = [bound for bound in bounds if bound is not None]
@@ -113,7 +118,9 @@ def aggregate(offers: Iterable[Offer], hung: Iterable[Offer] = ()) -> Figures:
         versions=tuple(sorted({card.version for card in cards})),
         cacheable=all(card.cacheable for card in cards),
         hung=len(hung),
-        stands=not going,
+        stands=not going and bool(hung),
+        away=len(away),
+        gone=not going and not hung,
     )
 
 

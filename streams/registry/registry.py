@@ -41,7 +41,7 @@ class _Worker:
 
     def take(self, heartbeat: Heartbeat, append_time: int) -> None:
         """Note a beat, and which capabilities served since the last one."""
-        before = self.offers
+        before, moved = self.offers, self.moving if append_time - self.seen < BEAT_MS // 2 else set()
         self.seen = append_time
         # A worker that left stays as an empty entry, so that an older beat read late does not bring it back.
         offers = () if heartbeat.leaving else heartbeat.offers
@@ -49,7 +49,8 @@ class _Worker:
         self.moving = {
             key
             for key, offer in self.offers.items()
-            if key not in before or offer.live.served != before[key].live.served
+            # A beat of news comes too soon after the last one to say that nothing moves.
+            if key not in before or key in moved or offer.live.served != before[key].live.served
         }
 
 
@@ -170,13 +171,17 @@ class Registry:
     def _figures(self, key: Key, reference: int) -> Figures:
         going: list[Offer] = []
         hung: list[Offer] = []
+        away: list[Offer] = []
         limit_ms = max(HUNG_MS, HUNG_FACTOR * self._slow_ms.get(key[1], SLOW_MS))
         for _, worker in self._workers_of(key, reference):
             offer = worker.offers[key]
+            if offer.live.reachable is False:
+                away.append(offer)
+                continue
             # One with several threads may serve on while one of them hangs.
             hangs = offer.live.busy_ms > limit_ms and key not in worker.moving
             (hung if hangs else going).append(offer)
-        return aggregate(going, hung)
+        return aggregate(going, hung, away)
 
     def _workers_of(self, key: Key, reference: int) -> Iterator[tuple[str, _Worker]]:
         for name, worker in self._workers.items():

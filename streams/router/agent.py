@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 SHOW_EVERY_S = 1.0
 _UNREADABLE = frozenset(("malformed", "unsupported_version", "too_large"))
-_GATES: dict[Gate, int] = {"closed": 0, "half_open": 1, "slow": 2, "failing": 2}
+_GATES: dict[Gate, int] = {"closed": 0, "half_open": 1, "slow": 2, "failing": 2, "away": 2}
 
 
 class Router:

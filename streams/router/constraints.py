@@ -110,6 +110,12 @@ def failing(case: Case) -> Sequence[Side]:
     )
 
 
+def away(case: Case) -> Sequence[Side]:
+    """The breaker is open because the service behind every worker is away."""
+    local, cloud = case.local, case.cloud
+    return _closed(local is not None and local.gate == "away", cloud is not None and cloud.gate == "away")
+
+
 def slow(case: Case) -> Sequence[Side]:
     """The breaker is open because calls take longer than `slow_ms`."""
     local, cloud = case.local, case.cloud
@@ -207,6 +213,7 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     Rule("privacy", privacy),
     Rule("no_live_capability", live),
     Rule("breaker_failing", failing),
+    Rule("breaker_away", away),
     Rule("unknown_cost", unknown_cost),
     Rule("max_cost", max_cost),
     Rule("budget", budget),

@@ -53,6 +53,9 @@ def test_breaker():
     assert list(constraints.failing(case(local=target("slow"), cloud=target("half_open")))) == []
     assert list(constraints.slow(case(cloud=target("slow")))) == ["cloud"]
     assert list(constraints.slow(case(local=target("slow"), cloud=target("slow")))) == ["local", "cloud"]
+    assert list(constraints.away(case(local=target("closed"), cloud=target("away")))) == ["cloud"]
+    assert list(constraints.away(case(local=target("slow"), cloud=target("failing")))) == []
+    assert examine(case(cloud=target("away")), asked(CONSTRAINTS)).firmly == {"cloud"}
 
 
 def test_max_local_tokens():
