@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import time
 import uuid
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 
 from edgeway.cli import main
+from tests.helpers.faulty_server import Fault, faulty
 from tests.helpers.models import folder_of, placed
 from tests.helpers.servers import S3Server
 from workers.backends import Row
@@ -168,3 +171,20 @@ def test_a_bucket_that_is_not_there_holds_nothing(
     with pytest.raises(RepositoryError, match="there is no such bucket"):
         source.repository.models()
     assert Source(url, tmp_path / "cache").repository.models() == [], "an empty one holds nothing"
+
+
+async def test_a_store_that_is_dropped_beside_a_loop_closes_nothing_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of a server that keeps connections: closing one there waited on another loop."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "any")
+    nothing = Fault(404, body=b"<Error><Code>NoSuchKey</Code><Message>none</Message></Error>")
+    with faulty(lambda _: None) as server:
+        server.fault = lambda _: nothing
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        assert Source("s3://bucket/x", tmp_path / "cache").offered() == []
+        gc.collect()
+        await asyncio.sleep(0.2)
+        gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []

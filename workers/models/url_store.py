@@ -24,6 +24,10 @@ _S3 = {"connect_timeout": 5, "read_timeout": 30, "retries": {"max_attempts": 3}}
 _NETWORK_NAME = re.compile(r"//[^/@]*@")
 
 
+_kept: list[Any] = []
+"""File systems that go with the process: there are one or two a repository."""
+
+
 class UrlStore:
     """A `Store` at `url`. Opening it asks nobody yet.
 
@@ -48,6 +52,9 @@ class UrlStore:
             known = ", ".join(sorted(fsspec.available_protocols())[:12])
             raise RepositoryError(f"{self.url}: {error}; fsspec knows {known}, ...") from error
         self._root = root.rstrip("/")
+        if getattr(self._fs, "async_impl", False):
+            # Dropped in a thread with a loop of its own, its client is closed on that and fails.
+            _kept.append(self._fs)
 
     def read(self, path: str) -> bytes:
         with self._told(path):
