@@ -79,6 +79,7 @@ class OnnxBackend:
         self._session: Any = None
         self._names: list[str] = []
         self._ready_made: TensorPre | None = None
+        self._exact: int | None = None
 
     async def load(self) -> None:
         await asyncio.to_thread(self._load)
@@ -102,7 +103,7 @@ class OnnxBackend:
             feeds = self.feeds(rows)
         except BadRows as refused:
             return self._without(rows, refused)
-        outputs = self._session.run(self._names, feeds)
+        outputs = self._outputs(feeds, len(rows))
         return self._post(dict(zip(self._names, outputs, strict=True)), rows)
 
     def close(self) -> None:
@@ -111,6 +112,21 @@ class OnnxBackend:
     def gpu(self) -> float | None:
         """How busy its GPU is, None where it runs on none."""
         return meter(self._device).share() if self.provider in providers.ON_GPU else None
+
+    def _outputs(self, feeds: Feeds, rows: int) -> list[Array]:
+        """A run; where the model takes a fixed number of rows, the last one fills the missing places."""
+        exact = self._exact
+        if exact is None or rows >= exact:
+            found: list[Array] = self._session.run(self._names, feeds)
+            return found
+        full = {
+            name: np.concatenate([array, np.repeat(array[-1:], exact - rows, axis=0)])
+            if array.shape[:1] == (rows,)
+            else array
+            for name, array in feeds.items()
+        }
+        outputs = self._session.run(self._names, full)
+        return [output[:rows] if np.shape(output)[:1] == (exact,) else output for output in outputs]
 
     def _without(self, rows: Sequence[Row], refused: BadRows) -> list[Answer]:
         """The sound rows' answers, and the refusals at their places."""
@@ -195,10 +211,11 @@ class OnnxBackend:
                 f"{self.card.capability}: {self._path.name} takes exactly {batch} rows a run, the card has "
                 f"max_batch {self.card.max_batch}; set that to {batch} or export with a free batch axis"
             )
+        self._exact = batch if isinstance(batch, int) else None
         if self._warm_rows:
             self.infer(self._warm_rows)
         elif self._ready_made and all(isinstance(size, int) for node in nodes for size in node.shape[1:]):
-            for rows in sorted({1, self.card.max_batch}):
+            for rows in sorted({self._exact or 1, self.card.max_batch}):
                 feeds = {node.name: np.zeros((rows, *node.shape[1:]), _DTYPES[node.type]) for node in nodes}
                 outputs = self._session.run(self._names, feeds)
                 if isinstance(self._post, ClassPost):

@@ -7,8 +7,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
+from onnx import TensorProto, helper
 
 from schemas.cards import Card
 from tests.helpers.shared_data import crayfish
@@ -125,6 +127,27 @@ def test_a_free_dimension_follows_from_the_data_and_separates_kin() -> None:
     with pytest.raises(BadRows) as refused:
         pre([short, Row({"x": [1, 2, 3]}, {})])
     assert list(refused.value.faults) == [1]
+
+
+@pytest.mark.parametrize("exact", [1, 4, None])
+async def test_a_model_of_a_fixed_number_of_rows_takes_fewer_too(tmp_path: Path, exact: int | None) -> None:
+    shape = [exact or "rows", 2]
+    doubled = helper.make_graph(
+        [helper.make_node("Add", ["x", "x"], ["y"])],
+        "doubled",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+    )
+    model = helper.make_model(doubled, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, tmp_path / "model.onnx")
+    most = exact or 4
+    made = OnnxBackend(msgspec.structs.replace(CARD, max_batch=most), tmp_path / "model.onnx")
+    await made.load()
+    for count in range(1, most + 1):
+        answers = made.infer([Row({"x": [number, 0.5]}, {}) for number in range(count)])
+        assert [answer.output for answer in answers] == [{"y": [2.0 * n, 1.0]} for n in range(count)]
+    answers = made.infer([Row({"x": [1]}, {}), Row({"x": [1, 2]}, {})]) if most > 1 else []
+    assert [answer.output for answer in answers] in ([], [None, {"y": [2.0, 4.0]}])
 
 
 async def test_files_that_are_no_model_say_so(tmp_path: Path) -> None:
