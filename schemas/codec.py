@@ -69,9 +69,8 @@ def encode(message: Message, fmt: Format = "msgpack") -> bytes:
 
     Raises:
         Malformed: a value that no reader could decode: NaN or an infinity in JSON, a lone surrogate, an
-        integer beyond
-            64 bits, another type than the builtin ones, too deep.
-        TooLarge: more than MAX_RECORD_BYTES.
+            integer beyond 64 bits, another type than the builtin ones, too deep.
+        TooLarge: more than MAX_RECORD_BYTES, or so many values that `decode` would refuse them.
     """
     check_message(message)
     try:
@@ -89,6 +88,11 @@ def encode(message: Message, fmt: Format = "msgpack") -> bytes:
         raise TooLarge(
             f"{_name(type(message))} takes {len(raw)} bytes; at most {MAX_RECORD_BYTES} fit a record"
         )
+    # What is written and cannot be read is lost: nobody would be told.
+    try:
+        check_size(raw, fmt == "json", _OWN_MEMORY)
+    except Malformed as error:
+        raise TooLarge(str(error)) from None
     return raw
 
 

@@ -357,6 +357,18 @@ def msgspec_raw(value: object, fmt: str) -> bytes:
 
 
 class TestWriting:
+    @pytest.mark.parametrize("fmt", ["msgpack", "json"])
+    @pytest.mark.parametrize("count", [1_000, 5_000, 10_000, 40_000])
+    def test_what_is_written_can_be_read(self, fmt, count):
+        rows = [{"text": "1", "start": n, "value": 1.0} for n in range(count)]
+        message = Partial(subtask="r1/t/local/1", deadline=1, output=rows)
+        try:
+            raw = encode(message, fmt)
+        except TooLarge:
+            assert count > 5_000
+        else:
+            assert decode(raw, Partial).output == rows
+
     @pytest.mark.parametrize("fmt", FORMATS)
     @pytest.mark.parametrize(
         "value",

@@ -51,6 +51,18 @@ async def test_errors_are_answers_too() -> None:
             await desk.ask("cloud", "vision/digits", row, subtask="a", size=1, deadline_ms=5000)
 
 
+async def test_an_answer_of_more_values_than_are_read_costs_its_row_alone() -> None:
+    def many(inputs: dict[str, Any], _params: dict[str, Any]) -> Any:
+        return [{"a": n, "b": 1.0, "c": "d"} for n in range(inputs["n"])]
+
+    async with working(FunctionBackend(card(), many)) as worker:
+        desk = Desk([worker], FakeClock())
+        large = await asked(desk, 30_000)
+        assert large.error is not None
+        assert large.error.code == "too_large", "it speaks against no backend, as bad_output would"
+        assert (await asked(desk, 3)).output == many({"n": 3}, {}), "the worker lives"
+
+
 async def test_a_full_queue_says_so_at_once() -> None:
     backend = Gated(card(max_batch=1))
     async with working(backend, max_rows=2) as worker:
