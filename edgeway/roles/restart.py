@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from edgeway import signals
@@ -24,6 +25,18 @@ COUNT = "EDGEWAY_RESTARTS"
 CALM_S = 600.0
 """A process that lived so long starts the count anew."""
 MOST_PAUSE_S = 60
+
+
+def _folder() -> str | None:
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return None  # it was removed; so it is for whoever is started there again
+
+
+# Before any app is imported: what that and its models make of them is not what the command was started with.
+_ENVIRONMENT = dict(os.environ)
+_FOLDER = _folder()
 
 
 class Restart(NamedTuple):
@@ -46,8 +59,10 @@ def is_restart(environment: Mapping[str, str]) -> bool:
 
 
 def restart(lived_s: float) -> NoReturn:
-    """Start the command line of this process again, in it. Where that is not possible, end it."""
-    due = next_restart(os.environ, lived_s)
+    """Start the command line of this process again, in it, with the environment and in the folder that it was
+    started with. Where that is not possible, end it.
+    """
+    due = next_restart(_ENVIRONMENT, lived_s)
     log.error("starting again in %.0f s, for the %d. time in a row", due.pause_s, due.number)
     for number in signals.stopping():
         # The loop that hears them stands still from here on: who says stop now is obeyed at once.
@@ -55,7 +70,9 @@ def restart(lived_s: float) -> NoReturn:
     time.sleep(due.pause_s)
     logging.shutdown()
     try:
-        os.execve(sys.executable, sys.orig_argv, {**os.environ, COUNT: str(due.number)})
+        if _FOLDER is not None:
+            os.chdir(_FOLDER)
+        os.execve(sys.executable, sys.orig_argv, {**_ENVIRONMENT, COUNT: str(due.number)})
     except OSError as error:
         sys.stderr.write(f"edgeway cannot start itself again: {error}\n")
     os._exit(Exit.FAILED)

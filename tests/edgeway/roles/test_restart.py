@@ -30,6 +30,9 @@ PROGRAM = """
 import os, sys, time
 from edgeway.roles.restart import COUNT, restart
 print(os.getpid(), os.environ.get(COUNT), sys.argv[1:], flush=True)
+print(os.getcwd(), os.environ["GIVEN"], os.environ.get("ADDED"), file=sys.stderr, flush=True)
+os.environ.update({"ADDED": "x", "GIVEN": "changed"})
+os.chdir("/")
 if os.environ.get(COUNT, "0") < sys.argv[1]:
     import threading
     threading.Thread(target=time.sleep, args=(60,)).start()
@@ -58,7 +61,7 @@ def test_whatever_the_variable_says_there_is_a_pause(text: str, lived_s: float) 
 def test_the_same_process_runs_the_same_command_again_and_hung_threads_end(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GIVEN": "as it was"}
     began = time.monotonic()
     ran = subprocess.run(
         [sys.executable, str(program), "1", "--flag", "two words"],
@@ -67,7 +70,9 @@ def test_the_same_process_runs_the_same_command_again_and_hung_threads_end(tmp_p
         text=True,
         timeout=60,
         check=False,
+        cwd=tmp_path,
     )
+    assert ran.stderr.splitlines().count(f"{tmp_path} as it was None") == 2, ran.stderr
     lines = [line.split(" ", 2) for line in ran.stdout.splitlines()]
     assert ran.returncode == 0, ran.stderr
     assert [line[1] for line in lines] == ["None", "1"]
@@ -80,7 +85,7 @@ def test_the_same_process_runs_the_same_command_again_and_hung_threads_end(tmp_p
 def test_a_stop_during_the_pause_is_obeyed_at_once(tmp_path: Path, number: signal.Signals) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), COUNT: "6"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GIVEN": "", COUNT: "6"}
     with subprocess.Popen(
         [sys.executable, str(program), "7"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as child:
