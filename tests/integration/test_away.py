@@ -21,7 +21,7 @@ from workers.backends.remote_reach import EVERY_S, SPREAD
 
 pytestmark = pytest.mark.integration
 
-DOWN_S = 7.0
+DOWN_S = 6.0
 """Longer than a breaker stays open without knowing why."""
 TRYING_S = EVERY_S * (1 + SPREAD) + 0.25 + 1.0
 """A look, the beat that tells of it, and a busy machine."""
