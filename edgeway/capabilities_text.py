@@ -116,7 +116,8 @@ def _gate(gate: str | None) -> str:
 
 def _cost(call: float, token: float, bound: float | None) -> str:
     if not call and not token:
-        return "free" if bound == 0.0 else ("free, no bound" if bound is None else f"up to {bound:g}")
+        # As the router prices it: what names no price and no bound costs nothing.
+        return f"up to {bound:g}" if bound else "free"
     parts = ([f"{call:g}/call"] if call else []) + ([f"{token:g}/token"] if token else [])
     return "+".join(parts) + (" no bound" if bound is None else f" <={bound:g}")
 

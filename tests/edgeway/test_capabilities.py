@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from edgeway.capabilities import named, of_app, of_beats, summary, whole
@@ -104,6 +105,16 @@ def test_what_waits_for_its_service_is_shown() -> None:
     assert summary(found[0])["waits_for"] == ["host:8000: it cannot be reached"]
     assert table(found)[1].endswith("waits")
     assert "waits for host:8000: it cannot be reached" in "\n".join(page(found[0]))
+
+
+@pytest.mark.parametrize(("bound", "shown"), [(None, "free"), (0.0, "free"), (0.5, "up to 0.5")])
+def test_what_names_no_price_is_free_as_the_router_prices_it(bound: float | None, shown: str) -> None:
+    plain = offer("local")
+    one = msgspec.structs.replace(
+        plain, card=msgspec.structs.replace(plain.card, cost_per_call=0.0, cost_per_token=0.0, max_cost=bound)
+    )
+    (found,) = of_beats(beats(w1=(one,)))
+    assert f"cost: {shown}\n" in "\n".join(page(found))
 
 
 @pytest.fixture
