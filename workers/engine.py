@@ -217,7 +217,7 @@ async def loaded(backend: Backend) -> float:
         await backend.load()
     except WorkerError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise LoadError(f"{backend.card.capability} cannot be loaded: {error}") from error
     return (time.monotonic() - began) * 1000.0
 

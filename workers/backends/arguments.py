@@ -15,6 +15,7 @@ from workers.backends.called import hints_of, parameters_of
 from workers.backends.json_schema import schema_of, told
 from workers.errors import BadInput, LoadError
 
+_STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -50,6 +51,27 @@ class Arguments:
             return Arguments(msgspec.defstruct(label, fields, kw_only=True), names)
         except (TypeError, NameError) as error:
             raise LoadError(f"{label}: its annotations cannot be checked: {error}") from error
+
+    @staticmethod
+    def rows_schema(function: Callable[..., Any]) -> dict[str, Any]:
+        """The empty schema of what takes all rows of a run as one argument.
+
+        Raises:
+            LoadError: it takes more, or none.
+        """
+        try:
+            parameters = parameters_of(function)
+        except ValueError:
+            return {}  # written in C: it does not say what it takes
+        required = [each for each in parameters if each.default is inspect.Parameter.empty]
+        needed = [each for each in required if each.kind not in _STARRED]
+        places = [
+            each for each in parameters if each.kind not in (*_STARRED[1:], inspect.Parameter.KEYWORD_ONLY)
+        ]
+        if not places or (needed and (len(needed) > 1 or needed[0].kind is inspect.Parameter.KEYWORD_ONLY)):
+            label = getattr(function, "__name__", repr(function))
+            raise LoadError(f"{label}: with batch=True it takes one argument, the list of (inputs, params)")
+        return {}
 
     @staticmethod
     def schema_of(function: Callable[..., Any]) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def _documented(given: dict[str, Any] | None, function: Function, batch: bool) -
     """The schema, the function's own where none is `given`, with its whole docstring as far as that says more
     than the card does.
     """
-    taken = {} if batch else Arguments.schema_of(function)
+    taken = Arguments.rows_schema(function) if batch else Arguments.schema_of(function)
     schema = given or taken
     text = inspect.getdoc(function) or ""
     if "description" in schema or "\n" not in text.strip():
@@ -193,7 +193,7 @@ class FunctionBackend:
                 await asyncio.to_thread(self._make)
             except LoadError:
                 raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 kind, place = type(error).__name__, where(error)
                 text = f"{self.card.capability} cannot be loaded: {kind}: {error} ({place})"
                 raise LoadError(text) from error

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import math
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -16,6 +17,7 @@ import pytest
 
 from schemas.messages import Failure
 from workers.backends import Answer, Call, Row
+from workers.backends.arguments import Arguments
 from workers.backends.function import FunctionBackend, backends_of, capability
 from workers.errors import BadInput, BadOutput, CapabilityError, LoadError, WorkerError
 
@@ -210,6 +212,38 @@ def test_a_token_price_without_a_bound_leaves_the_bound_open() -> None:
         return 1
 
     assert backends_of(paid)[0].card.max_cost is None
+
+
+@pytest.mark.parametrize(
+    ("function", "good"),
+    [
+        (lambda rows: rows, True),
+        (lambda rows, k=1: rows, True),
+        (lambda *rows: rows, True),
+        (sorted, True),
+        (lambda: 1, False),
+        (lambda a, b: [], False),
+        (lambda *, a: [], False),
+        (lambda a, *, b: [], False),
+        (lambda **a: [], False),
+    ],
+)
+def test_a_batch_function_takes_the_rows_and_nothing_else(function: Any, good: bool) -> None:
+    if good:
+        assert Arguments.rows_schema(function) == {}
+    else:
+        with pytest.raises(LoadError, match="one argument, the list"):
+            capability("local/math/double", batch=True)(function)
+
+
+async def test_what_exits_while_it_loads_is_a_load_error() -> None:
+    @capability("local/math/one", load=lambda: sys.exit("no licence"))
+    def one() -> int:
+        return 1
+
+    (backend,) = backends_of(one)
+    with pytest.raises(LoadError, match="SystemExit: no licence"):
+        await backend.load()
 
 
 def test_star_arguments_are_refused() -> None:
