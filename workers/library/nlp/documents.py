@@ -146,4 +146,20 @@ def _parts(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
             yield match.start(), match.end()
         else:
             for span in sentences_of(match[0]):
-                yield match.start() + span.start, match.start() + span.end
+                yield from _cut(text, match.start() + span.start, match.start() + span.end)
+
+
+def _cut(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """A sentence; what has no end for long (tables, logs, scripts whose marks are unknown) in parts, between
+    words where there are any: the time of an answer grows with its passages."""
+    while stop - start > LONG:
+        space = max((text.rfind(mark, start + 1, start + LONG) for mark in " \t\n，,"), default=-1)
+        after = space + 1 if space > 0 else start + LONG
+        end = after
+        while text[end - 1].isspace():
+            end -= 1
+        yield start, end
+        start = after
+        while text[start].isspace():
+            start += 1
+    yield start, stop

@@ -20,7 +20,7 @@ from workers.library.nlp.vectors import DIMENSIONS, NAME, Vectors, missing, read
 
 log = logging.getLogger(__name__)
 Floats = NDArray[np.float32]
-_FORM: Final = 1
+_FORM: Final = 2
 _WORDS: Final = 0.55
 """Share of BM25 in a passage's score where there are vectors; the rest is their cosine."""
 
@@ -76,6 +76,8 @@ class KnowledgeBase:
         vectors = None if missing() else read_vectors()
         file = self._cache / f"{digest_of(documents)[:40]}-{_FORM}-{NAME if vectors else 'words'}.npz"
         self._index = _kept(file, documents, vectors) or self._made(file, documents, vectors)
+        if not self._index.passages:
+            raise LoadError(f"knowledge base {self.path}: there are headings alone, and no text below them")
         self._index.search("warm up 预热")
         return self._index
 

@@ -132,6 +132,7 @@ def test_documents_of_a_jsonl_file(tmp_path: Path) -> None:
         ("kb.jsonl", "", "no text in it"),
         ("kb.csv", "a,b", "no folder and no .jsonl"),
         ("kb/a.md", " \n", "no text in it"),
+        ("kb/a.md", "# Refunds\n\n## Cards\n", "headings alone"),
         ("kb/a.txt", b"\xff\xfe\x00x", "no UTF-8"),
     ],
 )
@@ -203,6 +204,17 @@ def test_a_long_paragraph_is_cut_between_sentences() -> None:
     spans = [text[p.start : p.end] for p in passages_of([Document("a", text)])]
     assert len(spans) > 5
     assert all(part.strip().endswith(".") and len(part) <= 750 for part in spans)
+
+
+@pytest.mark.parametrize("unit", ["word ", "a", "字", "é \t ", "एक वाक्य। ", "column | "])
+def test_what_has_no_sentences_is_cut_too(unit: str) -> None:
+    text = unit * (20_000 // len(unit))
+    passages = passages_of([Document("a", text)])
+    assert max(p.end - p.start for p in passages) <= 700
+    assert "".join("".join(text[p.start : p.end] for p in passages).split()) == "".join(text.split())
+    if " " in unit:
+        edges = {text[p.end : p.end + 1] for p in passages}
+        assert all(edge.isspace() for edge in edges - {""}), "no word is cut"
 
 
 def test_headings_in_code_are_no_headings() -> None:
