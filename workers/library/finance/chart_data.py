@@ -97,7 +97,7 @@ def of_reading(reading: Reading, language: Language) -> Data:
     currencies = Counter(figure.currency for figure in figures)
     currency = max(currencies, key=lambda each: currencies[each], default=None)
     shown = [figure for figure in figures if figure.currency == currency]
-    left = {figure.item for figure in reading.figures.values()} - {figure.item for figure in shown}
+    left = {figure.item for figure in reading.figures.values() if figure not in shown}
     periods = sorted({figure.period for figure in shown}, key=recency)
     order = {item: place for place, item in enumerate(TERMS)}
     values = [

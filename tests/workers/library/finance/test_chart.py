@@ -170,6 +170,12 @@ def test_as_many_values_as_are_allowed_can_be_drawn(kind: str) -> None:
     assert "show less" in told, "either it is drawn, or told that it would not fit a record"
 
 
+def test_a_value_in_another_currency_is_told_as_left_out() -> None:
+    found = output({"table": "Item,2022,2023,2024\nRevenue,$90,$100,€120\n"})
+    assert [value for _, _, value in values(found)] == [90, 100]
+    assert found["left_out"] == ["revenue"]
+
+
 def test_categories_and_series_stand_in_the_order_given() -> None:
     given_in = {"z": {"q9": 1, "q1": 2}, "a": {"q5": 3, "q1": 4}}
     svg = output({"series": given_in}, format="svg", kind="grouped")["svg"]
