@@ -42,6 +42,10 @@ def cleaned(text: str, **params: object) -> str:
         ),
         ("a < b > c <3 <é", {"html": "strip"}, "a < b > c <3 <é"),
         ("<style>x{}</STYLE >y", {"html": "strip"}, "y"),
+        ("<a title='x>y' href = \"a>b\">t</a>u", {"html": "strip"}, "tu"),
+        ("<p class=it's>it's 5 > 3</p> \"yes\"", {"html": "strip"}, 'it\'s 5 > 3 "yes"'),
+        ("<a title=\"never closed>t</a> it's", {"html": "strip"}, "t it's"),
+        ("<!DOCTYPE html PUBLIC \"a\">x<img alt='>'/>y", {"html": "strip"}, "xy"),
         ("abcdef", {"max_chars": 3}, "abc"),
         ("\u200b", {}, ""),
     ],
@@ -74,7 +78,9 @@ def test_any_markup_ends(text: str) -> None:
     assert "<script>" not in cleaned("x" + text, html="strip").partition("<script")[0]
 
 
-@pytest.mark.parametrize("piece", ["<", "<!--", "<a", "<script>", "</script", "&", "<p>"])
+@pytest.mark.parametrize(
+    "piece", ["<", "<!--", "<a", "<script>", "</script", "&", "<p>", "<a ='", '<a ="\'">']
+)
 def test_its_time_grows_with_the_length_alone(piece: str) -> None:
     text = piece * (200_000 // len(piece))
     began = time.process_time()
