@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,6 +111,34 @@ class Load:
                 )
             )
         await asyncio.gather(*waiting)
+
+    async def loop(
+        self, topic: str, records: Iterator[Sent], answers: str, window: int, seconds: float
+    ) -> tuple[list[bytes], float]:
+        """Keep `window` records unanswered for so long: the keys that were sent, and answers a second. Each
+        record on `answers` lets the next one go."""
+        ends = await self.ends(answers)
+        self._reader.assign(list(ends))
+        for place, offset in ends.items():
+            self._reader.seek(place, offset)
+        began = time.perf_counter()
+        sent: list[bytes] = []
+        answered, last = 0, began
+        while answered < len(sent) or not sent:
+            while len(sent) - answered < window and time.perf_counter() - began < seconds:
+                record = next(records)
+                place = partition_for(record.key, self._partitions)
+                await self._producer.send(
+                    topic, record.value, record.key, partition=place, headers=record.headers
+                )
+                sent.append(record.key)
+            found = await self._reader.getmany(timeout_ms=100)
+            count = sum(map(len, found.values()))
+            if count:
+                answered, last = answered + count, time.perf_counter()
+            elif time.perf_counter() - last > READ_S:
+                raise TimeoutError(f"{len(sent) - answered} of {len(sent)} answers did not come")
+        return sent, answered / max(last - began, 1e-3)
 
     async def read(self, topic: str, since: dict[TopicPartition, int]) -> list[Any]:
         """The records of `topic` from those offsets to its end as it is now."""
