@@ -12,10 +12,13 @@ SLOWEST_S = 0.008
 
 
 class PaidApi:
-    """Serves `POST /charge?nonce=N&micros=M` in a thread of its own while the block runs."""
+    """Serves `POST /charge?nonce=N&micros=M` in a thread of its own while the block runs; `open` are the
+    payments that wait for their answer.
+    """
 
     def __init__(self) -> None:
         self.charged: dict[str, int] = {}
+        self.open: set[str] = set()
         self.port = 0
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
@@ -47,9 +50,11 @@ class PaidApi:
                 asked = parse_qs(urlsplit(head.split()[1]).query)
                 nonce, micros = asked["nonce"][0], int(asked["micros"][0])
                 assert nonce not in self.charged, "paid twice under one nonce"
+                self.open.add(nonce)
                 await asyncio.sleep(random.random() * SLOWEST_S)
                 self.charged[nonce] = micros
                 await asyncio.sleep(random.random() * SLOWEST_S)
+                self.open.discard(nonce)
                 writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
                 await writer.drain()
         writer.close()

@@ -218,7 +218,7 @@ class Run:
     async def _kill(self) -> None:
         while True:
             await asyncio.sleep(random.expovariate(1 / self._kill_every_s))
-            index = random.randrange(CALLERS)
+            index = self._paying() if random.random() < 0.5 else random.randrange(CALLERS)
             name, process = self._callers[index]
             if process.exitcode is not None:
                 self.report.wrong.append(f"caller {name} ended by itself with {process.exitcode}")
@@ -228,6 +228,12 @@ class Run:
             self._callers[index] = self._caller()
             self.report.kills += 1
             await asyncio.to_thread(process.join, 10)
+
+    def _paying(self) -> int:
+        """A caller in the midst of a payment, where there is one: few random kills of a short run hit one."""
+        busy = {nonce.split(".")[0] for nonce in tuple(self._api.open)}
+        found = [index for index, (name, _) in enumerate(self._callers) if name in busy]
+        return random.choice(found or range(CALLERS))
 
     async def _break(self) -> None:
         while True:
