@@ -19,9 +19,9 @@ from typing import Any
 
 from tests.helpers.models import placed
 from workers.models import local_store, pull
+from workers.models.opening import open_store
 from workers.models.pull import Cache, verify_folder
 from workers.models.repository import Repository
-from workers.models.stores import open_store
 
 STEPS = (
     "open",

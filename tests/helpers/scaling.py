@@ -18,8 +18,8 @@ from tests.helpers.kafka import read_all
 from tests.helpers.models import CAPABILITY, folder_of
 from tests.helpers.roles import Role, edgeway
 from workers.models.adding import add
+from workers.models.opening import open_store
 from workers.models.repository import Repository
-from workers.models.stores import open_store
 
 TOPIC = "local.test.scale"
 PARTIALS = "joins"

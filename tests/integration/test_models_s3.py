@@ -23,9 +23,9 @@ from workers.errors import Damaged, RepositoryError
 from workers.models import url_store
 from workers.models.adding import add
 from workers.models.chosen import Source
+from workers.models.opening import open_store
 from workers.models.pull import Cache, verify_folder
 from workers.models.repository import Repository
-from workers.models.stores import open_store
 
 pytestmark = pytest.mark.integration
 

@@ -14,11 +14,11 @@ from workers.errors import Away, LoadError, RepositoryError, WorkerError
 from workers.models.cards import read_card
 from workers.models.manifest import CARD, Active
 from workers.models.offering import REMOTE, card_of, options_of
+from workers.models.opening import open_store
 from workers.models.pending import Pending
 from workers.models.pull import Cache
 from workers.models.ready import made_ready, started
 from workers.models.repository import Repository
-from workers.models.stores import open_store
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import unquote, urlsplit
 
 from workers.errors import RepositoryError
 
@@ -64,26 +63,3 @@ class Store(Protocol):
 
     def locked(self, name: str) -> AbstractContextManager[None]:
         """While it is held nobody else changes the model `name`, as far as the store can see to that."""
-
-
-def open_store(url: str) -> Store:
-    """The store at a folder or URL.
-
-    Raises:
-        RepositoryError: nothing here reads such URLs.
-    """
-    from workers.models.local_store import LocalStore
-
-    scheme, mark, rest = url.partition("://")
-    if not mark:
-        return LocalStore(Path(url).expanduser())
-    if scheme == "file":
-        found = urlsplit(url)
-        if found.netloc not in ("", "localhost"):
-            raise RepositoryError(f"{url} names a host; write file:///folder, with three slashes")
-        return LocalStore(Path(unquote(found.path)))
-    if not rest.strip("/"):
-        raise RepositoryError(f"{url} names no place; give for example {scheme}://bucket/prefix")
-    from workers.models.url_store import UrlStore
-
-    return UrlStore(url)

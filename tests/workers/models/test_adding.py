@@ -17,10 +17,10 @@ from workers.errors import CheckFailed, Damaged, LoadError, RepositoryError
 from workers.models import ready
 from workers.models.adding import Asking, add
 from workers.models.check import Asked, Check, Expected, encode_check
+from workers.models.opening import open_store
 from workers.models.pull import Cache
 from workers.models.ready import load, made_ready, within
 from workers.models.repository import Repository
-from workers.models.stores import open_store
 
 DIGITS = {
     "capability": "vision/digits",

@@ -14,9 +14,9 @@ import pytest
 from tests.helpers.models import placed
 from workers.errors import Damaged, RepositoryError
 from workers.models import local_store, pull, url_store
+from workers.models.opening import open_store
 from workers.models.pull import Cache, verify_folder
 from workers.models.repository import Repository
-from workers.models.stores import open_store
 
 
 class Counting:

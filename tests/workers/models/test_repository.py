@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from tests.helpers.models import placed
 from workers.errors import Damaged, RepositoryError
 from workers.models.manifest import Active
+from workers.models.opening import open_store
 from workers.models.repository import Repository, to_prune
-from workers.models.stores import Missing, open_store
+from workers.models.stores import Missing
 from workers.models.versions import in_order
 
 

@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.helpers.models import placed
 from workers.errors import RepositoryError
 from workers.models.manifest import KEPT
+from workers.models.opening import open_store
 from workers.models.repository import Repository
-from workers.models.stores import open_store
 
 VERSIONS = ["1", "1.1", "2", "3", "10"]
 a_version = st.sampled_from(VERSIONS)
