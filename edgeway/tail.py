@@ -73,6 +73,10 @@ class Tail:
     async def more(self, wait_ms: int = WAIT_MS) -> list[Any]:
         """The records that came, each partition's in order; empty where none came in `wait_ms`."""
         batches = await self._consumer.getmany(timeout_ms=wait_ms)
+        # Records that come at that moment make the client swallow a cancellation: Ctrl-C was without effect.
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
         return [record for records in batches.values() for record in records]
 
     async def to_end(self) -> AsyncIterator[list[Any]]:
