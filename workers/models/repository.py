@@ -32,6 +32,9 @@ from workers.models.manifest import (
 from workers.models.stores import Advance, Missing, Store
 from workers.models.versions import check_name, in_order, is_name
 
+LOOK_AGAIN_S = (0.05, 0.1, 0.2)
+"""Pauses before a version that was just added is looked at again."""
+
 
 class Listed(NamedTuple):
     """A model: its versions, the oldest first, and which is active; `card` is of that, or else the newest.
@@ -172,6 +175,22 @@ class Repository:
         under = f"{check_name(name)}/{check_name(version, 'version')}"
         with self.store.locked(name):
             self.store.place(under, files, advance)
+        for pause_s in LOOK_AGAIN_S:
+            try:
+                return self._complete(name, version)
+            except Damaged:
+                # Somebody adds the same version and lost: where writes are not atomic (`memory://`) a file
+                # that he writes once more is short for a moment.
+                time.sleep(pause_s)
+        return self._complete(name, version)
+
+    def _complete(self, name: str, version: str) -> Manifest:
+        """The manifest of a version whose files are all there.
+
+        Raises:
+            Damaged: names one that is not, or not whole.
+        """
+        under = f"{name}/{version}"
         sizes = self.store.sizes(under)
         sizes.pop(MANIFEST, None)
         manifest = self.manifest(name, version)
