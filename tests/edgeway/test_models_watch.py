@@ -16,7 +16,7 @@ from prometheus_client import REGISTRY
 from edgeway.models_serving import follow_models
 from edgeway.models_watch import RETRY_S, ServedModel
 from streams.settings import Settings
-from tests.helpers.models import folder_of, scaler
+from tests.helpers.models import folder_of, scaler, three_scales
 from workers.errors import CheckFailed
 from workers.models import ready
 from workers.models.adding import add
@@ -40,12 +40,7 @@ class Steady:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("filled")
-    repository = Source(str(place / "repo"), place / "cache").repository
-    for version in ("1", "2", "3"):
-        model = folder_of(place / version, float(version), version=version)
-        add(repository, model, {"name": "scale"})
-    return place / "repo"
+    return three_scales(tmp_path_factory.mktemp("filled"))
 
 
 @pytest.fixture

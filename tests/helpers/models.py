@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from workers.models.adding import add
+from workers.models.chosen import Source
 from workers.models.manifest import CARD, MANIFEST, File, Manifest, digest_of, encode
 from workers.models.repository import Repository
 
@@ -82,3 +84,11 @@ def placed(
         paths[path].parent.mkdir(parents=True, exist_ok=True)
         paths[path].write_bytes(content)
     return repository.place("m", version, paths)
+
+
+def three_scales(place: Path) -> Path:
+    """A repository below `place` with the model `scale`: versions 1 to 3 multiply by that; none is active."""
+    repository = Source(str(place / "repo"), place / "cache").repository
+    for version in ("1", "2", "3"):
+        add(repository, folder_of(place / version, float(version), version=version), {"name": "scale"})
+    return place / "repo"

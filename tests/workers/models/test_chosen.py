@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.models import folder_of
+from tests.helpers.models import folder_of, three_scales
 from workers.backends import Backend, Row
 from workers.errors import Damaged, LoadError
 from workers.models.adding import add
@@ -16,12 +16,7 @@ from workers.models.chosen import Progress, Source
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("filled")
-    repository = Source(str(place / "repo"), place / "cache").repository
-    for version in ("1", "2", "3"):
-        model = folder_of(place / version, float(version), version=version)
-        add(repository, model, {"name": "scale"})
-    return place / "repo"
+    return three_scales(tmp_path_factory.mktemp("filled"))
 
 
 @pytest.fixture
