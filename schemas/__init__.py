@@ -15,6 +15,7 @@ from schemas.errors import (
 from schemas.messages import (
     VERSION,
     Attempt,
+    Cancel,
     Checkpoint,
     Claim,
     Decision,
@@ -49,6 +50,7 @@ __all__ = [
     "MAX_RECORD_BYTES",
     "VERSION",
     "Attempt",
+    "Cancel",
     "Card",
     "Checkpoint",
     "Claim",

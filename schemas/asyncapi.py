@@ -42,13 +42,17 @@ CHANNELS: dict[str, Channel] = {
     "dead-letters": Channel(topics.DEAD_LETTERS, ("DeadLetter",), "the original's", "all roles", "operators"),
     "capabilities": Channel(topics.CAPABILITIES, ("Heartbeat",), "worker id", "workers", "routers, console"),
     "feedback": Channel(topics.FEEDBACK, ("Feedback",), "request id", "callers", "backtest, calibration"),
+    "cancellations": Channel(
+        topics.CANCELLATIONS, ("Cancel",), "request id", "callers, gateway", "router, workers, aggregator"
+    ),
 }
 _PARAMETERS = {
     "capability": "The capability with dots for slashes: nlp.summarize for nlp/summarize.",
     "name": "What `reply_to` of the request names; only reply topics of the rules file exist.",
 }
 _SPECS = {spec.name: spec for spec in topics.core_topics()}
-_CALLER = ("requests", "results", "replies", "feedback")
+_SENT = ("requests", "feedback", "cancellations")
+_CALLER = ("requests", "results", "replies", "feedback", "cancellations")
 
 
 def document(kinds: Sequence[type[Message]], schemas: dict[str, Any]) -> dict[str, Any]:
@@ -66,7 +70,7 @@ def document(kinds: Sequence[type[Message]], schemas: dict[str, Any]) -> dict[st
         "operations": {
             f"{action}-{name}": _operation(action, name, CHANNELS[name])
             for name in _CALLER
-            for action in (("send",) if name in ("requests", "feedback") else ("receive",))
+            for action in (("send",) if name in _SENT else ("receive",))
         },
         "components": {
             "messages": {kind.__name__: _message(kind) for kind in kinds} | {"DeadLetter": _dead_letter()},

@@ -50,8 +50,9 @@ def _check_plan(message: Plan) -> None:
         check_value(message.params, "params", INNER_DEPTH)
     if message.merge is not None and message.merge.params:
         check_value(message.merge.params, "merge.params", INNER_DEPTH)
-    if message.answer is not None:
-        _check_result(message.answer)
+    for answer in (message.answer, message.stand_in):
+        if answer is not None:
+            _check_result(answer)
 
 
 def _check_partial(message: Partial) -> None:

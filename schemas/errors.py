@@ -16,6 +16,7 @@ ErrorCode = Literal[
     "no_placement",
     "object_missing",
     "deadline_exceeded",
+    "cancelled",
     "overloaded",
     "over_budget",
     "decomposer_failed",

@@ -30,6 +30,7 @@ KINDS: tuple[type[Message], ...] = (
     messages.Subtask,
     messages.Result,
     messages.Feedback,
+    messages.Cancel,
     cards.Heartbeat,
 )
 

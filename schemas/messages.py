@@ -7,7 +7,9 @@ the rules' prices. Unknown keys are ignored; new keys are optional; no key is ev
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from schemas.bounds import MAX_DEADLINE_MS, DeadlineMs, Money, Ratio, TaskName, Tenant, TopicName
 from schemas.parts import (
@@ -39,6 +41,7 @@ __all__ = [
     "MAX_DEADLINE_MS",
     "VERSION",
     "Attempt",
+    "Cancel",
     "Checkpoint",
     "Claim",
     "Decision",
@@ -93,9 +96,11 @@ class Request(Message, frozen=True, kw_only=True, tag="request"):
 class Result(Message, frozen=True, kw_only=True, tag="result"):
     """The one terminal answer. The first Result of an id is the answer.
 
-    `privacy` is the verdict that held; `cached` says that the output was computed for an equal request.
-    `output` is the merged output; `missing` names the steps without an answer; `timings` and `models` are by
-    step name.
+    `privacy` is the verdict that held; `cached` says that the output was computed for an equal request, and
+    `age_ms` how long ago where it is older than answers are kept for. `output` is the merged output, or lies
+    at `claim` where it is too large for a record; `missing` names the steps without an answer; `timings` and
+    `models` are by step name. `degraded` says why the answer is less than the best that was asked for: words
+    of DEGRADED.
     """
 
     id: str
@@ -118,6 +123,8 @@ class Result(Message, frozen=True, kw_only=True, tag="result"):
     claim: Claim | None = None
     privacy: Verdict | None = None
     cached: bool = False
+    age_ms: Annotated[int, Meta(ge=0)] | None = None
+    degraded: tuple[str, ...] = ()
 
 
 class Plan(Message, frozen=True, kw_only=True, tag="plan"):
@@ -126,7 +133,8 @@ class Plan(Message, frozen=True, kw_only=True, tag="plan"):
     `inputs`, `params` and `query` are the request's; they are left out where no later dispatch can need them
     (one attempt a step and no `after`). `cache` is the key under which the whole answer may be kept, `mask`
     maps each placeholder to what it stands for in what the cloud gets, `examination` says how the inputs of
-    later steps are examined before they go there.
+    later steps are examined before they go there. `stand_in` is an older answer to an equal request, which is
+    given where the steps have none.
     """
 
     request: RequestInfo
@@ -141,6 +149,7 @@ class Plan(Message, frozen=True, kw_only=True, tag="plan"):
     cache: str | None = None
     mask: dict[str, str] = {}
     examination: Examination | None = None
+    stand_in: Result | None = None
 
 
 class Subtask(Message, frozen=True, kw_only=True, tag="subtask"):
@@ -190,6 +199,15 @@ class Checkpoint(Message, frozen=True, kw_only=True, tag="checkpoint"):
     started: dict[str, int] = {}
 
 
+class Cancel(Message, frozen=True, kw_only=True, tag="cancel"):
+    """A caller no longer wants the answer: what has not started is not started, and the request is answered
+    `cancelled` unless it is answered already. Keyed by the scoped id.
+    """
+
+    id: str
+    tenant: Tenant | None = None
+
+
 class Feedback(Message, frozen=True, kw_only=True, tag="feedback"):
     """What a caller says of an answer: `right`, `wrong`, or a score in [0, 1]."""
 
@@ -199,6 +217,22 @@ class Feedback(Message, frozen=True, kw_only=True, tag="feedback"):
     tenant: Tenant | None = None
     label: Any = None
 
+
+DEGRADED: tuple[str, ...] = (
+    "cloud_away",
+    "cloud_slow",
+    "cloud_failed",
+    "cloud_refused",
+    "over_budget",
+    "low_confidence",
+    "stale_cache",
+    "parts_missing",
+)
+"""What `Result.degraded` may say: no live worker in the cloud or its breaker is open; it did not answer in
+time; it answered with an error; a rule or the privacy verdict closed it; its price was not to be had; the
+answer is below its threshold and nothing better came; an older cached answer stands in; some steps are
+missing.
+"""
 
 JoinEvent = Plan | Partial | Checkpoint
 """What `joins` holds."""

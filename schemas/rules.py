@@ -52,6 +52,7 @@ def parse_rules(raw: bytes, *, in_code: bool = False) -> Rules:
         "prices": file.prices,
         "tenants": file.tenants,
         "cache_s": file.cache_s,
+        "stale_s": file.stale_s,
     }
     said = msgspec.json.encode((tasks, replies, more), order="deterministic")
     return Rules(

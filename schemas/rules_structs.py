@@ -18,6 +18,7 @@ Phrase = Annotated[str, Meta(min_length=1, max_length=256)]
 Names = Annotated[tuple[Name, ...], Meta(max_length=64)]
 HeaderName = Annotated[str, Meta(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=128)]
 Variable = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128)]
+TokenHash = Annotated[str, Meta(pattern=r"^sha256:[0-9a-f]{64}$", description="sha256 of a bearer token")]
 Url = Annotated[str, Meta(pattern=r"^https?://[^\s/]+", max_length=2048)]
 
 MAX_STEPS = 256
@@ -85,6 +86,8 @@ class TaskRule(RulesPart, frozen=True, kw_only=True):
     `on_slow`: after how long a silent attempt is helped by the next one, and whether a weak answer is then
     given (`answer`) or held until the deadline (`wait`). `detectors` stand for those of all tasks; `ignore`
     are kinds of findings that are this task's ordinary matter, such as the dates of a financial report.
+    `stale_s`: an answer kept for an equal request may be so old and still stand in where the task has no
+    other, marked with its age.
     """
 
     capability: str | None = None
@@ -104,6 +107,7 @@ class TaskRule(RulesPart, frozen=True, kw_only=True):
     scale_to_zero: bool = False
     latency_ms: Duration | None = None
     cache: bool | None = None
+    stale_s: Annotated[int, Meta(ge=0, le=604_800, description="seconds")] | None = None
     predictor: Name | None = None
     privacy: Privacy = "normal"
     detectors: tuple[Name, ...] | None = None
@@ -148,11 +152,17 @@ class BudgetRule(RulesPart, frozen=True, kw_only=True):
 
 
 class TenantRule(RulesPart, frozen=True, kw_only=True):
-    """What holds for one tenant: its ceiling of a day, a least level of privacy, its default deadline."""
+    """What holds for one tenant: its ceiling of a day, a least level of privacy, its default deadline; and at
+    the gateway the hashes of its bearer tokens (`edgeway token` makes both), how many requests a second it
+    may send, and how many may be open at once.
+    """
 
     per_day: Money | None = None
     privacy: Privacy = "normal"
     deadline_ms: Duration | None = None
+    tokens: Annotated[tuple[TokenHash, ...], Meta(max_length=16)] = ()
+    max_qps: Annotated[float, Meta(gt=0, le=1e6)] | None = None
+    max_open: Count | None = None
 
 
 class PrivacyRule(RulesPart, frozen=True, kw_only=True):
@@ -170,7 +180,8 @@ class RulesFile(RulesPart, frozen=True, kw_only=True):
 
     `apps` are the Python modules, or files beside the rules file, whose capabilities a worker serves, and
     `decomposers` those that split requests in code. `hosts` may be fetched from where a request names a URL.
-    `prices` are by `SIDE/CAPABILITY`. `cache_s` is how long answers are kept, 0: not at all.
+    `prices` are by `SIDE/CAPABILITY`. `cache_s` is how long answers are kept, 0: not at all. `stale_s` is how
+    old a kept answer may be that stands in where a task has no other; 0: none does.
     """
 
     tasks: dict[Name, TaskRule] = {}
@@ -183,6 +194,7 @@ class RulesFile(RulesPart, frozen=True, kw_only=True):
     prices: dict[Name, Price] = {}
     tenants: dict[Name, TenantRule] = {}
     cache_s: Annotated[int, Meta(ge=0, le=86_400, description="seconds")] = 300
+    stale_s: Annotated[int, Meta(ge=0, le=604_800, description="seconds")] = 0
     builtin: bool = True
 
 
@@ -203,3 +215,4 @@ class Rules(Part, frozen=True, kw_only=True):
     prices: dict[str, Price] = {}
     tenants: dict[str, TenantRule] = {}
     cache_s: int = 300
+    stale_s: int = 0

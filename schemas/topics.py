@@ -18,6 +18,7 @@ RESULTS = "results"
 DEAD_LETTERS = "dead-letters"
 CAPABILITIES = "capabilities"
 FEEDBACK = "feedback"
+CANCELLATIONS = "cancellations"
 
 DEFAULT_PARTITIONS = 6
 MAX_TOPIC_BYTES = 249
@@ -131,6 +132,7 @@ def core_topics(partitions: int = DEFAULT_PARTITIONS) -> tuple[TopicSpec, ...]:
         TopicSpec(DEAD_LETTERS, 3, retention_ms=30 * _DAY_MS, max_message_bytes=3 * _MIB),
         TopicSpec(CAPABILITIES, 1, retention_ms=600_000),
         TopicSpec(FEEDBACK, 3, retention_ms=30 * _DAY_MS),
+        TopicSpec(CANCELLATIONS, 1, retention_ms=1_200_000),
     )
 
 

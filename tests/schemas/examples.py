@@ -5,6 +5,7 @@ from __future__ import annotations
 from schemas.cards import Calibration, Card, Heartbeat, Live, Offer
 from schemas.messages import (
     Attempt,
+    Cancel,
     Checkpoint,
     Claim,
     Decision,
@@ -265,6 +266,22 @@ EXAMPLES: dict[str, Message] = {
         output={"label": "card_arrival"},
         privacy=Verdict(level="normal", reasons=("tenant",)),
         cached=True,
+    ),
+    "cancel": Cancel(id="r-3", tenant="acme.eu"),
+    "plan-standing-in": Plan(
+        request=RequestInfo(id="r-4", accepted=1_764_500_000_000, deadline=1_764_500_005_000),
+        rules="0123456789ab",
+        stand_in=Result(id="r-4", status="ok", output={"label": "card_arrival"}, age_ms=420_000, cached=True),
+    ),
+    "result-degraded": Result(
+        id="r-4",
+        status="ok",
+        output={"label": "card_arrival"},
+        cached=True,
+        approximate=True,
+        age_ms=420_000,
+        degraded=("cloud_slow", "stale_cache"),
+        warnings=("possibly inaccurate (可能不准确)", "cached answer, 420 s old"),
     ),
     "heartbeat-calibrated": CALIBRATED,
     "heartbeat-away": AWAY,

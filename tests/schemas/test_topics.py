@@ -91,6 +91,7 @@ def test_the_table():
         "dead-letters",
         "capabilities",
         "feedback",
+        "cancellations",
         "results.mobile",
         "local.nlp.intent",
         "cloud.nlp.intent",
