@@ -382,7 +382,7 @@ class TestWriting:
             [1, 2, {"a": 1j}],
             msgspec.UNSET,
         ],
-        ids=repr,
+        ids=lambda value: type(value).__name__,
     )
     def test_refuses_what_no_reader_could_decode(self, fmt, value):
         for output in (value, [value], {"a": {"b": value}}, [1.0] * 20 + [value]):
