@@ -30,6 +30,8 @@ CACHE = Counter("edgeway_cache_total", "Look-ups in the cache of answers", ["kin
 ERRANDS_DROPPED = Counter(
     "edgeway_errands_dropped_total", "Answers not cached, reservations not released", ["errand", "reason"]
 )
+DEGRADED = Counter("edgeway_degraded_total", "Answers less than the best, by each of their reasons", ["kind"])
+CANCELLED = Counter("edgeway_cancelled_total", "Cancelled work that was not begun", ["stage"])
 ANSWER_S = Histogram("edgeway_answer_seconds", "From acceptance to the result", buckets=_LATENCY_S)
 SUBTASKS = Counter("edgeway_subtasks_total", "Subtasks answered by a worker", ["capability", "side"])
 BACKEND_FAULTS = Counter(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from edgeway.roles.budgets import budget_for
 from edgeway.roles.caches import cache_for
+from edgeway.roles.followers import Follower
 from edgeway.roles.planning import planner_of
 from edgeway.roles.process import Process
 from schemas.rules import Rules
 from schemas.topics import CAPABILITIES, REQUESTS
-from streams.delivery import Record, Unavailable
-from streams.delivery.drivers.aiokafka_reader import Tail
+from streams.delivery import Record
 from streams.registry import Registry
 from streams.registry.intake import observe_records
 from streams.router import Router
@@ -49,7 +48,7 @@ def add_router(process: Process) -> Registry:
         registry.reached(int(process.clock.now() - ago_ms))
 
     since = process.clock.now() - LOOK_BACK_MS
-    follower = _Follower(process, Tail(process.options, CAPABILITIES, since, take, reached))
+    follower = Follower(process, CAPABILITIES, since, take, reached)
     process.before.append(follower.start)
     process.host.add_task("breakers as metrics", router.watch)
     if cache is not None:
@@ -58,31 +57,3 @@ def add_router(process: Process) -> Registry:
         process.before.append(seen.look)
     process.after += [follower.stop, seen.close]
     return registry
-
-
-class _Follower:
-    """Keeps the registry fed; its end ends the process."""
-
-    def __init__(self, process: Process, tail: Tail) -> None:
-        self._process = process
-        self._tail = tail
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Follow; returns once the past has been read."""
-        self._task = asyncio.create_task(self._tail.run(), name="heartbeats")
-        self._process.host.guard(self._task)
-        caught_up = asyncio.ensure_future(self._tail.caught_up.wait())
-        done, _ = await asyncio.wait(
-            {self._task, caught_up}, timeout=30.0, return_when=asyncio.FIRST_COMPLETED
-        )
-        caught_up.cancel()
-        if self._task in done:
-            self._task.result()
-        if not done:
-            raise Unavailable(f"the topic {CAPABILITIES} could not be read within 30 s")
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
