@@ -104,3 +104,30 @@ class TopicsRefused(EdgewayError):
     """The broker refused to make or alter a topic."""
 
     exit_code = Exit.TOPICS
+
+
+class SendUnknown(EdgewayError):
+    """No acknowledgement in time: the record may have been written, or may still be."""
+
+    exit_code = Exit.UNREACHABLE
+
+    def __init__(self, request_id: str, wait_s: float) -> None:
+        super().__init__(
+            f"Kafka did not acknowledge request {request_id!r} within {wait_s:g} s, so it may be written or "
+            "not; send it again under the same id, which cannot execute twice"
+        )
+        self.request_id = request_id
+
+
+class ExchangeClosed(EdgewayError):
+    """The exchange was closed, so no answer can come through it any more."""
+
+    def __init__(self) -> None:
+        super().__init__("this exchange is closed; open a new one and ask again under the same id")
+
+
+class ExchangeFull(EdgewayError):
+    """As many callers wait as may."""
+
+    def __init__(self, most: int, what: str = "wait for answers") -> None:
+        super().__init__(f"{most} callers {what} already; try again later, or start another replica")
