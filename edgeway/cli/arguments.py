@@ -21,6 +21,7 @@ _TITLES = {
     "topics": "topics",
     "stores": "stores",
     "role": "role",
+    "trace": "traces",
     "worker": "worker",
     "http": "capabilities over HTTP",
     "models": "models",

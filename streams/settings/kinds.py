@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 _SIZES = {"": 1, "b": 1, "kb": 1000, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _TIMES = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -96,6 +97,14 @@ def _is_understood(url: str) -> bool:
     except (ValueError, TypeError):
         return False
     return True
+
+
+def _url(value: Any) -> str:
+    text = _text(value)
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+        raise ValueError("give http://HOST:PORT or https://HOST:PORT, without user name and password")
+    return text
 
 
 def _path(value: Any) -> Path:
@@ -217,6 +226,21 @@ def choice(*options: str, fold: Callable[[str], str] = str.lower) -> Kind:
     )
 
 
+def ratio() -> Kind:
+    """A number from 0 to 1."""
+
+    def read(value: Any) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError("give a number from 0 to 1, such as 0.05") from error
+        if isinstance(value, bool) or not 0.0 <= number <= 1.0:
+            raise ValueError("give a number from 0 to 1, such as 0.05")
+        return number
+
+    return Kind("number from 0 to 1", "RATIO", read)
+
+
 def duration_ms(text: str) -> int:
     """A duration with a unit (`10m`, `1h`, `90s`) in milliseconds; a bare number is seconds.
 
@@ -242,6 +266,7 @@ def _scaled(value: Any, units: dict[str, int], bare: str) -> float | None:
 TEXT = Kind("text", "TEXT", _text)
 ADDRESS = Kind("address", "HOST:PORT[,...]", _address)
 REDIS = Kind("URL", "URL", _redis)
+URL = Kind("URL", "URL", _url)
 PATH = Kind("path", "PATH", _path)
 FILE = Kind("file", "FILE", _file)
 BOOLEAN = Kind("yes or no", "yes|no", _boolean, ("yes", "no"))

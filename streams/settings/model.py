@@ -8,7 +8,20 @@ from pathlib import Path
 from typing import TypeVar
 
 from streams.settings import kinds
+from streams.settings.groups import GROUPS, commands_of
 from streams.settings.kinds import Kind, Secret
+
+__all__ = [
+    "DEFAULTS",
+    "DEFAULT_KAFKA",
+    "GROUPS",
+    "TABLE",
+    "About",
+    "Settings",
+    "commands_of",
+    "flag_of",
+    "variable_of",
+]
 
 T = TypeVar("T")
 DEFAULT_KAFKA = "127.0.0.1:9092"
@@ -119,6 +132,19 @@ class Settings:
         kinds.seconds(0, 3600),
         "role",
         "between looks at the rules file; a change is adopted without a restart; 0: never",
+    )
+
+    otlp: str | None = _setting(
+        None, kinds.URL, "trace", "OTLP/HTTP endpoint that spans are sent to; needs the extra `otel`"
+    )
+    otlp_headers_file: Path | None = _setting(
+        None, kinds.FILE, "trace", "file of headers for that endpoint, one `NAME: VALUE` a line"
+    )
+    trace_sample: float = _setting(
+        0.0,
+        kinds.ratio(),
+        "trace",
+        "share of requests that are traced where the caller's traceparent does not say it",
     )
 
     side: str | None = _setting(
@@ -252,33 +278,6 @@ TABLE: dict[str, About] = {f.name: f.metadata["about"] for f in dataclasses.fiel
 """What there is to say of each setting, by name, in the order of the documentation."""
 
 DEFAULTS: dict[str, object] = {f.name: f.default for f in dataclasses.fields(Settings)}
-
-_ROLE = ("kafka", "rules", "stores", "role", "delivery", "log")
-GROUPS: dict[str, tuple[str, ...]] = {
-    "up": (*_ROLE, "topics", "worker", "models", "data", "joins"),
-    "router": _ROLE,
-    "aggregator": (*_ROLE, "joins"),
-    "worker": (*_ROLE, "worker", "models", "http"),
-    "topics": ("kafka", "rules", "topics", "log"),
-    "check": ("log",),
-    "send": ("kafka", "log"),
-    "results": ("kafka", "log"),
-    "audit": ("kafka", "log"),
-    "explain": ("kafka", "rules", "log"),
-    "feedback": ("kafka", "log"),
-    "models": ("kafka", "models", "log"),
-    "capabilities": ("kafka", "log"),
-    "backtest": ("kafka", "log"),
-    "demo": ("log",),
-    "budget": ("rules", "stores", "log"),
-    "broker": ("data", "log"),
-}
-"""The groups of settings that each command takes as flags."""
-
-
-def commands_of(group: str) -> tuple[str, ...]:
-    """The commands that take the settings of `group`."""
-    return tuple(name for name, groups in GROUPS.items() if group in groups)
 
 
 def flag_of(name: str) -> str:
