@@ -30,7 +30,7 @@ class Event(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A request that was written. `key` is its scoped id (schemas.ids.scoped), `digest` that of its content."""
+    """A request that was written. `key` is its scoped id (schemas.ids.scoped), `digest` its content's."""
 
     key: str
     id: str
