@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 
+from streams import metrics
 from streams.delivery import Clock
+from workers.backends import Answer
 from workers.batching import Batcher
+from workers.inference import CANCELLED, late
 from workers.work import Work
 
 LEAST_S = 0.05
@@ -18,6 +21,27 @@ SHARE = 20.0
 most."""
 LONGEST_S = 1.0
 """A timer is set for no longer: the broker's clock may be put forward meanwhile."""
+
+
+def sifted(
+    batch: Sequence[Work], now: int, cancelled: Container[str]
+) -> tuple[list[Work], list[Work], list[Answer]]:
+    """The works that are still worth computing, those that have expired or are `cancelled`, and the answers
+    to these. What nobody waits for any more is in neither."""
+    fresh, over, answers = list[Work](), list[Work](), list[Answer]()
+    for work in batch:
+        if not work.lane.alive:
+            continue
+        if work.join.decode() in cancelled:
+            metrics.CANCELLED.labels("queue").inc()
+            over.append(work)
+            answers.append(Answer(error=CANCELLED, cost=0.0))
+        elif work.subtask.deadline <= now:
+            over.append(work)
+            answers.append(late())
+        else:
+            fresh.append(work)
+    return fresh, over, answers
 
 
 class Expiry:

@@ -10,6 +10,7 @@ from workers.backends import Answer, Backend, Call, RemoteBackend, Row
 from workers.errors import BadOutput, failure_of
 from workers.faults import FAULTS, told
 
+CANCELLED = Failure(code="cancelled", message="the caller cancelled the request before the model could run")
 BACKEND_FAULTS: frozenset[ErrorCode] = frozenset({"backend_error", "bad_output", "internal"})
 """Errors that speak against the backend; a caller's bad input does not."""
 

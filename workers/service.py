@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from schemas.cards import Offer
@@ -16,7 +16,7 @@ from workers.batching import Batcher
 from workers.counters import Counters
 from workers.engine import Engine
 from workers.errors import WorkerError
-from workers.expiry import Expiry
+from workers.expiry import Expiry, sifted
 from workers.inference import late
 from workers.payments import Errands, Till, is_paid
 from workers.sizes import BatchSize, rows_one_by_one
@@ -51,10 +51,12 @@ class Service:
         limits: Limits,
         till: Till | None = None,
         unwritten: Callable[[], int] = lambda: 0,
+        cancelled: Container[str] = frozenset(),
     ) -> None:
         self._engine = Engine(backend, clock, self._returned, limits.threads)
         self._finish = finish
         self._clock = clock
+        self._cancelled = cancelled
         self._till, self._unwritten, self._limits = till, unwritten, limits
         card = backend.card
         self._batcher: Batcher[Work] = Batcher(1, card.max_wait_ms, limits.max_rows, limits.max_bytes)
@@ -243,12 +245,11 @@ class Service:
         self._done.append(Run(works, answers, self.backend.card, self._clock.now(), 0.0, ran=False))
 
     def _fresh(self, batch: list[Work]) -> list[Work]:
-        """The works that are still worth computing; the expired ones are answered as such."""
-        now = self._clock.now()
-        alive = [work for work in batch if work.lane.alive]
-        if expired := [work for work in alive if work.subtask.deadline <= now]:
-            self._unrun(expired, [late()] * len(expired))
-        return [work for work in alive if work.subtask.deadline > now] if expired else alive
+        """The works that are still worth computing; the expired and the cancelled are answered as such."""
+        fresh, over, answers = sifted(batch, self._clock.now(), self._cancelled)
+        if over:
+            self._unrun(over, answers)
+        return fresh
 
     def _wake_when_due(self) -> None:
         if (due := self._batcher.due()) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from schemas import codec
 from schemas.cards import Card, Offer
@@ -13,10 +13,12 @@ from schemas.ids import parse_subtask_id
 from schemas.messages import Failure, Subtask, Timings
 from schemas.rules_structs import Price
 from schemas.topics import capability_topic
+from streams import metrics
 from streams.delivery import Batch, Clock, Lane, Outgoing, Output, Record
 from workers.backends import Backend, Row
 from workers.errors import WorkerError
 from workers.faults import told
+from workers.inference import CANCELLED
 from workers.partials import Partials
 from workers.payments import Payer, Till
 from workers.service import Limits, Service
@@ -31,7 +33,8 @@ class Worker:
     One worker may read several capabilities, but a full queue of one then holds the records of the others up:
     give each topic a worker of its own where a slow model stands beside a fast one. `start` before the first
     record, `stop` after the last one; `watch` ends only by raising. `payer` is asked for subtasks that may
-    cost something; without one no budget is in force.
+    cost something; without one no budget is in force. `cancelled` are the scoped ids of the requests whose
+    subtasks are not begun any more.
     """
 
     def __init__(
@@ -42,9 +45,11 @@ class Worker:
         clock: Clock,
         limits: Limits | None = None,
         payer: Payer | None = None,
+        cancelled: Container[str] = frozenset(),
     ) -> None:
         self.name = name
         self._clock = clock
+        self._cancelled = cancelled
         self._partials = Partials(f"edgeway/worker/{name}")
         self._services: dict[tuple[str, str], Service] = {}
         self._lanes: dict[int, Lane] = {}
@@ -58,7 +63,9 @@ class Worker:
             if (card.side, card.capability) in self._services:
                 raise WorkerError(f"{card.side}/{card.capability} is offered twice; keep one backend of it")
             till = None if payer is None else Till(payer, self._partials.cost)
-            service = Service(backend, self._finish, clock, limits or Limits(), till, self._unwritten)
+            service = Service(
+                backend, self._finish, clock, limits or Limits(), till, self._unwritten, cancelled
+            )
             self._services[card.side, card.capability] = service
         self.ready = False
 
@@ -184,12 +191,13 @@ class Worker:
                 return
             try:
                 subtask = codec.decode(record.value or b"", Subtask)
-                join = parse_subtask_id(subtask.id).request.encode()
+                key = parse_subtask_id(subtask.id).request
             except Malformed as error:
                 lane.fail(record, Failure(code=error.code, message=str(error)))
                 continue
+            join = key.encode()
             service = self._services.get((side, subtask.capability))
-            failure = self._objection(subtask, service)
+            failure = self._objection(subtask, key, service)
             if failure is not None:
                 refused.add(record.offset, self._partials.failed(subtask, join, failure))
                 continue
@@ -215,8 +223,11 @@ class Worker:
                 service.put(work)
         refused.settle()
 
-    def _objection(self, subtask: Subtask, service: Service | None) -> Failure | None:
-        """Why a subtask reaches no model, None where it may."""
+    def _objection(self, subtask: Subtask, key: str, service: Service | None) -> Failure | None:
+        """Why a subtask of the request `key` reaches no model, None where it may."""
+        if key in self._cancelled:
+            metrics.CANCELLED.labels("read").inc()
+            return CANCELLED
         if subtask.max_cost > 0.0 and not self._uncounted_told:
             self._uncounted_told = True
             log.info(

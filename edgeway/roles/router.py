@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from edgeway.roles.budgets import budget_for
 from edgeway.roles.caches import cache_for
+from edgeway.roles.cancellations import follow_cancellations
 from edgeway.roles.followers import Follower
 from edgeway.roles.planning import planner_of
 from edgeway.roles.process import Process
@@ -31,8 +32,10 @@ def add_router(process: Process) -> Registry:
     registry = Registry()
     seen = seen_store(process.settings.redis)
     planner, cache = planner_of(process.rules), cache_for(process)
-    budget = budget_for(process)
-    router = Router(planner, registry, process.clock, seen=seen, budget=budget, cache=cache)
+    budget, cancelled = budget_for(process), follow_cancellations(process)
+    router = Router(
+        planner, registry, process.clock, seen=seen, budget=budget, cache=cache, cancelled=cancelled
+    )
     process.add_inlet(router, [REQUESTS], "router")
 
     def prepare(rules: Rules) -> Callable[[], None]:

@@ -15,6 +15,7 @@ from edgeway.errors import UsageError
 from edgeway.models_serving import beside, follow_models, models_of
 from edgeway.roles.alone import model_watchdog
 from edgeway.roles.budgets import budget_for
+from edgeway.roles.cancellations import follow_cancellations
 from edgeway.roles.capability_door import CapabilityDoor
 from edgeway.roles.process import Process
 from schemas.cards import Offer
@@ -109,8 +110,16 @@ def add_worker(
     name = process.slot or f"{socket.gethostname()}-{os.getpid()}"
     budget = budget_for(process)
     payer = None if budget is None else BudgetPayer(budget, process.clock)
+    cancelled = follow_cancellations(process) if kafka else frozenset[str]()
     workers = [
-        Worker([backend], name=name, clock=process.clock, limits=_limits(have, backend), payer=payer)
+        Worker(
+            [backend],
+            name=name,
+            clock=process.clock,
+            limits=_limits(have, backend),
+            payer=payer,
+            cancelled=cancelled,
+        )
         for backend in backends
     ]
 

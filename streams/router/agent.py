@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from schemas.errors import Malformed, SchemaError
 from schemas.messages import Failure, RequestInfo
@@ -36,7 +36,8 @@ class Router:
 
     `registry` is fed by the host; `seen` remembers ids between routers (None: only the aggregator notices
     repeats); `budget` is asked before what costs is published (None: the rules have none); `cache` holds
-    answers (None: nothing is kept). The host runs `watch`, and with a cache `follow`, as tasks of their own.
+    answers (None: nothing is kept); `cancelled` are the scoped ids whose callers want no answer. The host
+    runs `watch`, and with a cache `follow`, as tasks of their own.
     """
 
     def __init__(
@@ -48,7 +49,9 @@ class Router:
         seen: SeenStore | None = None,
         budget: Budget | None = None,
         cache: Cache | None = None,
+        cancelled: Container[str] = frozenset(),
     ) -> None:
+        self._cancelled = cancelled
         self._registry = registry
         self._clock = clock
         self._seen = seen
@@ -133,7 +136,7 @@ class Router:
         if self._purses is not None:
             await self._purses.look(now)
         self._show(self._registry.view(now))
-        return Round(self._planner, self._registry, now, self._purses, self._shelf)
+        return Round(self._planner, self._registry, now, self._purses, self._shelf, self._cancelled)
 
     async def _written(self, round_: Round, items: Sequence[Item]) -> list[Output]:
         await round_.examine(items)

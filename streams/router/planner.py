@@ -37,6 +37,7 @@ _NO_STORE = Failure(
     code="object_missing",
     message="the request's inputs are in an object store and none is configured; send them in the record",
 )
+_CANCELLED = Failure(code="cancelled", message="the caller cancelled the request before it was planned")
 _CONFLICT = Failure(
     code="id_conflict",
     message="this id was used before with other content, whose answer stands; choose a new id",
@@ -186,6 +187,11 @@ class Planner:
         as_id = ids.conflicting(admitted.id, admitted.digest)
         verdict = self._floor(admitted, None)
         return self.refused(info_of(admitted, verdict, admitted.request.task, None, as_id), _CONFLICT)
+
+    def cancelled(self, admitted: Admitted) -> Planned:
+        """The answer to a request whose caller no longer wants one."""
+        verdict = self._floor(admitted, None)
+        return self.refused(info_of(admitted, verdict, admitted.request.task, None), _CANCELLED)
 
     def refused(self, info: RequestInfo, failure: Failure) -> Planned:
         """A plan whose answer is `failure`."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from schemas.errors import SchemaError
 from schemas.ids import parse_subtask_id
 from schemas.messages import Failure, Partial
+from streams import metrics
 from streams.cache import answer_of, step_of
 from streams.cache.figures import count
 from streams.delivery import Lane, Output, Record
@@ -73,6 +74,7 @@ class Round:
         now: int,
         purses: Purses | None,
         shelf: Shelf[Item] | None,
+        cancelled: Container[str] = frozenset(),
     ) -> None:
         self.planner = planner
         self.now = now
@@ -81,6 +83,7 @@ class Round:
         self._registry = registry
         self._purses = purses
         self._shelf = shelf
+        self._cancelled = cancelled
         self._idle: list[str] = []
         self._view = registry.view(now)
         self._turn = time.perf_counter() + BREATH_S
@@ -92,6 +95,10 @@ class Round:
                 continue
             if item.standing == "conflict":
                 item.planned = self.planner.conflict(item.admitted)
+                continue
+            if item.admitted.scope in self._cancelled:
+                item.planned = self.planner.cancelled(item.admitted)
+                metrics.CANCELLED.labels("router").inc()
                 continue
             found = self.planner.find(item.admitted, self.now)
             if isinstance(found, Planned):
@@ -124,7 +131,9 @@ class Round:
     def land(self, item: Item, entry: bytes | None) -> None:
         """Answer an item that has waited, if there is an answer now."""
         item.waits = False
-        shared = item.found is not None and entry is not None and self._answer(item, item.found, entry)
+        if item.planned is not None or item.found is None:
+            return  # cancelled or refused meanwhile
+        shared = entry is not None and self._answer(item, item.found, entry)
         count("answer", "shared" if shared else "miss")
 
     def _join(self, item: Item, key: str, shelf: Shelf[Item]) -> None:

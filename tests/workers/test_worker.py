@@ -22,6 +22,7 @@ from workers.backends.function import FunctionBackend
 from workers.backends.onnx import OnnxBackend
 from workers.backends.tensors import ClassPost
 from workers.errors import LoadError, WorkerError
+from workers.inference import CANCELLED
 from workers.service import Limits
 from workers.worker import Worker
 
@@ -479,3 +480,25 @@ async def test_watch_raises_what_killed_a_thread(monkeypatch: pytest.MonkeyPatch
         with pytest.raises(WorkerError, match="broke"):
             await asyncio.wait_for(watching, 5)
     assert lane.settled == []
+
+
+async def test_what_was_cancelled_is_not_begun() -> None:
+    cancelled = {"r1"}
+    backend, lane = Gated(card(max_batch=1)), FakeLane()
+    worker = Worker([backend], name="w1", clock=FakeClock(), limits=Limits(), cancelled=cancelled)
+    await worker.start()
+    try:
+        await handle(worker, lane, numbered(5))
+        await until(backend.entered.is_set)
+        assert lane.partials()[1].error == CANCELLED, "answered when it was read"
+        # Row 0 runs and is not stopped; 2 and 3 wait behind it.
+        cancelled |= {"r0", "r3"}
+        backend.gate.set()
+        await until(lambda: len(lane.settled) == 5)
+    finally:
+        backend.gate.set()
+        await worker.stop(5)
+    assert [rows[0].inputs["n"] for rows in backend.batches] == [0, 2, 4]
+    found = lane.partials()
+    assert found[3].error == CANCELLED
+    assert (found[3].cost, found[0].output, found[2].output, found[4].output) == (0.0, 0, 2, 4)

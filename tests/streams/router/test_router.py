@@ -11,6 +11,7 @@ from schemas.cards import Card, Heartbeat, Live, Offer
 from schemas.messages import Claim, Failure, Request, Verdict
 from schemas.rules import Rules, parse_rules
 from streams import metrics
+from streams.cache import NOTHING, MemoryCache
 from streams.delivery import Batch, Cleared
 from streams.registry import Registry
 from streams.registry.breaker import OPEN_MS, TRIALS
@@ -24,6 +25,7 @@ from tests.helpers.routing import (
     asked,
     plan_in,
     record_in,
+    ruled,
     rules_of,
     topic_of,
 )
@@ -418,3 +420,47 @@ async def test_a_dead_letter_code_is_kept_in_the_answer():
     assert answer is not None
     assert answer.error is not None
     assert answer.error.code == "killed_its_process"
+
+
+async def test_a_cancelled_request_is_answered_as_such_and_never_executed():
+    stage = metrics.CANCELLED.labels("router")
+    before = stage._value.get()
+    router = router_of(cancelled={"\x1facme\x1fr1"}, cache=MemoryCache(lambda: 0.0))
+    lane = await handled(
+        router,
+        asked(0, id="r1", tenant="acme", task="at_home", inputs=IN),
+        asked(1, id="r1", task="at_home", inputs=IN),
+        asked(2, id="r2", tenant="acme", task="at_home", inputs=IN),
+    )
+    answer = lane.plans[0].answer
+    assert answer is not None
+    assert answer.error is not None
+    assert (answer.status, answer.error.code, answer.tenant) == ("error", "cancelled", "acme")
+    assert [plan.answer for plan in lane.plans[1:]] == [None, None]
+    assert [subtask.id for _, subtask in lane.subtasks] == [
+        "r1/at_home/local/0",
+        "\x1facme\x1fr2/at_home/local/0",
+    ]
+    assert stage._value.get() == before + 1
+
+
+async def test_whoever_waits_for_an_equal_request_may_be_cancelled():
+    rules = ruled({"t": {"capability": "x/y", "side": "local", "cache": True}}, cache_s=60)
+    cancelled: set[str] = set()
+    cache = MemoryCache(lambda: 0.0)
+    router = router_of(rules, cancelled=cancelled, cache=cache)
+    lane = await handled(router, asked(0, id="a", task="t", inputs=IN), asked(1, id="b", task="t", inputs=IN))
+    (plan,) = lane.plans
+    assert (plan.request.id, lane.absorbed) == ("a", [1])
+    cancelled.add("b")
+    task = asyncio.create_task(router.follow())
+    assert plan.cache is not None
+    await cache.put([(plan.cache, NOTHING)], 5.0)
+    async with asyncio.timeout(5):
+        while len(lane.plans) < 2:
+            await asyncio.sleep(0.01)
+    task.cancel()
+    answer = lane.plans[1].answer
+    assert answer is not None
+    assert answer.error is not None
+    assert (answer.id, answer.error.code) == ("b", "cancelled")
