@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streams.merge.parts import Merged, Part, as_maps, distinct, lowest_confidence
+from streams.merge.parts import Merged, Part, as_maps, distinct, is_map, lowest_confidence
 from streams.merge.priority_override import standing
 
 
@@ -13,7 +13,8 @@ def deep_merge(parts: Sequence[Part], params: Mapping[str, Any]) -> Merged:
     """One map with the keys of all, at every depth.
 
     Conflict: where both sides are maps they are merged; else the more important part wins, as in
-    `priority_override`; lists are values, never joined. Outputs that are no maps: as in `priority_override`.
+    `priority_override`; lists and claims are values, never joined. Outputs that are no maps: as in
+    `priority_override`.
     Missing parts: their keys are absent. Confidence: the lowest of the parts.
     """
     ranked = sorted(distinct(parts), key=lambda part: standing(part, params))
@@ -31,6 +32,6 @@ def _under(top: dict[str, Any], bottom: dict[str, Any]) -> dict[str, Any]:
     for key, value in bottom.items():
         if key not in merged:
             merged[key] = value
-        elif isinstance(merged[key], dict) and isinstance(value, dict):
+        elif is_map(merged[key]) and is_map(value):
             merged[key] = _under(merged[key], value)
     return merged

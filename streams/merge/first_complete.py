@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streams.merge.parts import Merged, Part, distinct
+from streams.merge.parts import Merged, Part, distinct, is_map
 from streams.merge.priority_override import standing
 
 
@@ -28,5 +28,5 @@ def first_complete(parts: Sequence[Part], params: Mapping[str, Any]) -> Merged:
 
 def _is_complete(output: Any, keys: tuple[str, ...]) -> bool:
     if keys:
-        return isinstance(output, dict) and all(output.get(key) is not None for key in keys)
+        return is_map(output) and all(output.get(key) is not None for key in keys)
     return output is not None and output != "" and output != [] and output != {}

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streams.merge.parts import Merged, Part, canonical, certainty, distinct, weight
+from streams.merge.parts import Merged, Part, ballot, certainty, distinct, is_map, weight
 
 
 def majority_vote(parts: Sequence[Part], params: Mapping[str, Any]) -> Merged:
@@ -23,13 +23,13 @@ def majority_vote(parts: Sequence[Part], params: Mapping[str, Any]) -> Merged:
     present = distinct(parts)
     key = params.get("key")
     voters = [
-        part for part in present if key is None or (isinstance(part.output, dict) and key in part.output)
+        part for part in present if key is None or (is_map(part.output) and key in part.output)
     ]
     if not voters:
         key, voters = None, list(present)
     votes: dict[bytes, list[Part]] = defaultdict(list)
     for part in voters:
-        votes[canonical(part.output if key is None else part.output[key])].append(part)
+        votes[ballot(part.output if key is None else part.output[key])].append(part)
     winner = min(votes, key=lambda vote: (-_weight(votes[vote]), -_certainty(votes[vote]), vote))
     speaker = min(votes[winner], key=lambda part: (-certainty(part), part.step))
     total = _weight(voters)

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from schemas.claims import claim_of
 from schemas.messages import Side
 
 
@@ -55,6 +56,17 @@ def canonical(value: Any) -> bytes:
     return msgspec.msgpack.encode(value, order="deterministic")
 
 
+def is_map(value: Any) -> bool:
+    """Whether `value` is a map to look into. A claim is none: its keys belong together."""
+    return isinstance(value, dict) and claim_of(value) is None
+
+
+def ballot(value: Any) -> bytes:
+    """Bytes that are the same for values that say the same: a claim is what lies there, not where it lies."""
+    claim = claim_of(value)
+    return canonical(value if claim is None else ("claim", claim.sha256, claim.size))
+
+
 def certainty(part: Part) -> float:
     """The confidence in [0, 1]; 1 where the part has none, 0 where it is no number."""
     return 1.0 if part.confidence is None else _bounded(part.confidence)
@@ -80,10 +92,12 @@ def lowest_confidence(parts: Iterable[Part]) -> float | None:
 
 def as_maps(parts: Sequence[Part]) -> list[tuple[Part, dict[str, Any]]] | None:
     """Each part's output as a map, one that is none under its step's name; None where no output is a map."""
-    if not any(isinstance(part.output, dict) for part in parts):
+    maps = [is_map(part.output) for part in parts]
+    if not any(maps):
         return None
     return [
-        (part, part.output if isinstance(part.output, dict) else {part.step: part.output}) for part in parts
+        (part, part.output if has else {part.step: part.output})
+        for part, has in zip(parts, maps, strict=True)
     ]
 
 

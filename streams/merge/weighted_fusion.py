@@ -8,21 +8,38 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from streams.merge.parts import Merged, Part, as_maps, certainty, distinct, share, weight
+from streams.merge.labels import (
+    LABEL,
+    Said,
+    added,
+    added_rows,
+    averaged,
+    favourites,
+    is_finite,
+    is_label_map,
+    is_measured,
+    is_number,
+    is_row,
+    mean,
+    rows_key,
+    score_key,
+)
+from streams.merge.parts import Merged, Part, as_maps, ballot, certainty, distinct, is_map, share, weight
 
 _NOTHING = object()
-_SUM_TOLERANCE = 0.05
 
 
 def weighted_fusion(parts: Sequence[Part], params: Mapping[str, Any]) -> Merged:
     """Fuse the outputs key by key; a part counts by weight times confidence (each 1 where unknown).
 
-    Conflict: numbers are averaged; label maps (`{label: probability}`, at least two labels that sum to 1, or
-    any map of numbers under a key that `params.labels` lists) are added label by label, a label that one map
-    lacks counting 0 there; other maps are fused key by key; of anything else the part that counts most wins,
-    ties by step name.
-    NaN and infinities are left out with a warning. Where some outputs are no maps, those stand under their
-    step's name.
+    Conflict: numbers are averaged, and so are lists of numbers of one length, place by place, where a float
+    is among them. Label maps (`{label: probability}`, at least two labels that sum to 1, or any map of
+    numbers under a key that `params.labels` lists) and lists of `{label, score}` are added label by label, a
+    label that one lacks counting 0 there; a `label` beside such scores is the likeliest of the fused ones.
+    Other maps are fused key by key; of anything else (texts, bytes, truth values, claims, other lists, mixed
+    types) the value that most share stands behind wins, ties by the first step's name.
+    NaN and infinities are left out with a warning, null where another part says more. Where some outputs are
+    no maps, those stand under their step's name.
     Missing parts: the weights of those present are scaled up.
     Confidence: mean of the known confidences, by weight.
     """
@@ -49,23 +66,31 @@ class _Fusion:
     warnings: list[str] = field(default_factory=list)
 
     def value(self, where: str, key: str, voices: Sequence[_Voice]) -> Any:
-        kept = [voice for voice in voices if self._usable(where, voice)]
-        if not kept:
+        usable = [voice for voice in voices if not is_number(voice.value) or is_finite(voice.value)]
+        self._leave_out(where, "is", voices, usable)
+        if not usable:
             return _NOTHING
-        first = kept[0].value
-        if all(
-            type(voice.value) is type(first) and voice.value == first for voice in kept[1:]
-        ) and not isinstance(first, dict):
-            return first
-        if all(_is_number(voice.value) for voice in kept):
-            return _mean([(voice.share, float(voice.value)) for voice in kept])
-        if all(isinstance(voice.value, dict) for voice in kept):
-            if len(kept) > 1 and all(self._is_label_map(key, voice.value) for voice in kept):
-                return _added(kept)
+        kept = [voice for voice in usable if voice.value is not None]
+        if not kept:
+            return None
+        if all(is_map(voice.value) for voice in kept):
+            if len(kept) > 1 and all(is_label_map(voice.value, key in self.labels) for voice in kept):
+                return added(_said(kept))
             return self._by_key(where, kept)
-        return min(kept, key=lambda voice: (-voice.share, voice.step)).value
+        if len(kept) == 1 or len({ballot(voice.value) for voice in kept}) == 1:
+            return kept[0].value
+        if all(is_number(voice.value) for voice in kept):
+            return mean([(voice.share, float(voice.value)) for voice in kept])
+        if all(is_row(voice.value) for voice in kept):
+            return self._rows(where, kept)
+        keys = {rows_key(voice.value) for voice in kept}
+        scores = next(iter(keys)) if len(keys) == 1 else None
+        return _strongest(kept) if scores is None else added_rows(scores, _said(kept))
 
     def _by_key(self, where: str, voices: Sequence[_Voice]) -> dict[str, Any]:
+        verdict = _verdict(voices)
+        if verdict is not None:
+            return verdict
         keys = dict.fromkeys(key for voice in voices for key in voice.value)
         fused: dict[str, Any] = {}
         for key in keys:
@@ -75,58 +100,61 @@ class _Fusion:
             value = self.value(f"{where}.{key}", key, heard)
             if value is not _NOTHING:
                 fused[key] = value
+        if LABEL in fused:
+            fused[LABEL] = _label(voices, fused)
         return fused
 
-    def _usable(self, where: str, voice: _Voice) -> bool:
-        if (
-            not isinstance(voice.value, (int, float))
-            or isinstance(voice.value, bool)
-            or _is_finite(voice.value)
-        ):
-            return True
-        self.warnings.append(f"step {voice.step}: {where} is no finite number and was left out")
-        return False
+    def _rows(self, where: str, voices: Sequence[_Voice]) -> Any:
+        finite = [voice for voice in voices if all(map(is_finite, voice.value))] or voices
+        self._leave_out(where, "holds what", voices, finite)
+        fits = is_measured([voice.value for voice in finite])
+        return averaged(_said(finite)) if fits else _strongest(finite)
 
-    def _is_label_map(self, key: str, value: dict[str, Any]) -> bool:
-        numbers = list(value.values())
-        if not all(_is_number(number) and _is_finite(number) for number in numbers):
-            return False
-        if key in self.labels:
-            return True
-        likely = len(numbers) > 1 and all(0.0 <= number <= 1.0 for number in numbers)
-        return likely and abs(math.fsum(numbers) - 1.0) <= _SUM_TOLERANCE
+    def _leave_out(self, where: str, how: str, voices: Sequence[_Voice], kept: Sequence[_Voice]) -> None:
+        steps = {voice.step for voice in kept}
+        for voice in voices:
+            if voice.step not in steps:
+                text = f"step {voice.step}: {where} {how} is no finite number and was left out"
+                self.warnings.append(text)
 
 
-def _added(voices: Sequence[_Voice]) -> dict[str, float]:
-    labels = dict.fromkeys(label for voice in voices for label in voice.value)
-    return {
-        label: _mean([(voice.share, float(voice.value.get(label, 0.0))) for voice in voices])
-        for label in labels
-    }
+def _said(voices: Sequence[_Voice]) -> list[Said]:
+    return [Said(voice.share, voice.value) for voice in voices]
 
 
-def _mean(weighted: Sequence[tuple[float, float]]) -> float:
-    """Weighted mean; plain where nothing weighs anything. Held between the smallest and the largest value,
-    which also keeps a sum of huge numbers from running over to infinity."""
-    heaviest = max(by for by, _ in weighted)
-    scaled = [(by / heaviest if heaviest > 0.0 else 1.0, value) for by, value in weighted]
-    total = math.fsum(by for by, _ in scaled)
-    mean = sum(value * (by / total) for by, value in scaled)
-    values = [value for _, value in weighted]
-    return min(max(mean, min(values)), max(values))
+def _strongest(voices: Sequence[_Voice]) -> Any:
+    """The value that most share stands behind, equal values together."""
+    behind: dict[bytes, list[_Voice]] = {}
+    for voice in voices:
+        behind.setdefault(ballot(voice.value), []).append(voice)
+    strongest = min(
+        behind.values(), key=lambda some: (-math.fsum(voice.share for voice in some), some[0].step)
+    )
+    return strongest[0].value
+
+
+def _verdict(voices: Sequence[_Voice]) -> dict[str, Any] | None:
+    """Maps `{label, score}` as the one of the likeliest label: scores of one label are no scores of another.
+    None where the voices say something else, or all the same label."""
+    keys = {score_key(voice.value) for voice in voices}
+    key = next(iter(keys)) if len(keys) == 1 else None
+    if key is None or len({ballot(voice.value[LABEL]) for voice in voices}) == 1:
+        return None
+    return added_rows(key, [Said(voice.share, [voice.value]) for voice in voices])[0]
+
+
+def _label(voices: Sequence[_Voice], fused: Mapping[str, Any]) -> Any:
+    """The label that fits the fused scores beside it, where each part's own label was the likeliest of its
+    own scores; else as it was fused."""
+    labelled = [voice.value for voice in voices if LABEL in voice.value]
+    for key in sorted(fused.keys() - {LABEL}):
+        if all(value[LABEL] in favourites(value.get(key)) for value in labelled):
+            best = favourites(fused[key])
+            if best:
+                return fused[LABEL] if fused[LABEL] in best else best[0]
+    return fused[LABEL]
 
 
 def _confidence(parts: Sequence[Part]) -> float | None:
     known = [(weight(part), certainty(part)) for part in parts if part.confidence is not None]
-    return _mean(known) if known else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_finite(value: int | float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer beyond what a float can hold
-        return False
+    return mean(known) if known else None

@@ -11,15 +11,10 @@ like those of a rules file, and inherit the task's settings.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import inspect
 import logging
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,6 +22,7 @@ import msgspec
 from schemas.errors import RulesError
 from schemas.messages import Failure, Request
 from schemas.rules import Rules, StepRule, TaskRule, parse_rules
+from streams.modules import ModuleWrong, load_module
 from streams.router.decompose import TaskFound
 from streams.router.errors import DecomposerError
 from streams.strangers import RAISED
@@ -68,7 +64,10 @@ def load_decomposers(apps: Iterable[str]) -> dict[str, Decomposer]:
     """
     found: dict[str, Decomposer] = {}
     for app in apps:
-        module = _from_file(Path(app)) if app.endswith(".py") else _from_name(app)
+        try:
+            module = load_module(app, "decomposers")
+        except ModuleWrong as error:
+            raise DecomposerError(str(error)) from error
         functions = {id(value): value for value in vars(module).values() if getattr(value, MARK, None)}
         if not functions:
             raise DecomposerError(
@@ -149,41 +148,3 @@ def _words(error: RulesError) -> str:
     """The reason without the names that it quotes: a decomposer may have made them of the payload."""
     reason = error.problems[0].reason if error.problems else "see `edgeway check`"
     return _QUOTED.sub("'...'", reason.partition(";")[0])[:200]
-
-
-def _from_name(name: str) -> ModuleType:
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        # A console script has no working directory on its path, and the module usually lies there.
-        sys.path.insert(0, here)
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise DecomposerError(
-            f"decomposers: the module {error.name!r} that {name!r} needs is not found;"
-            " give a module on the path, or a file ending in .py"
-        ) from error
-    except RAISED as error:
-        raise DecomposerError(
-            f"decomposers: {name} fails to load: {type(error).__name__}: {error}"
-        ) from error
-
-
-def _from_file(path: Path) -> ModuleType:
-    path = path.resolve()
-    if not path.is_file():
-        raise DecomposerError(f"decomposers: {path} is not found; it stands beside the rules file")
-    name = f"edgeway_decomposers_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise DecomposerError(f"decomposers: {path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    except RAISED as error:
-        raise DecomposerError(
-            f"decomposers: {path} fails to load: {type(error).__name__}: {error}"
-        ) from error
-    return module
