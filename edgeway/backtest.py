@@ -15,6 +15,7 @@ from edgeway.recorded import Recorded
 from schemas import ids
 from schemas.messages import Feedback
 from schemas.rules import Rules
+from streams.router.direct import direct_tasks
 from streams.router.plan import Planned
 from streams.router.planner import Planner
 
@@ -66,7 +67,7 @@ def capability_in(rules: Iterable[Rules]) -> Callable[[str | None, str], str]:
     """What a task's step asks for, by the first of `rules` that has it; else the step's own name."""
     known: dict[tuple[str | None, str], str] = {}
     for each in rules:
-        for name, task in each.tasks.items():
+        for name, task in {**direct_tasks(each), **each.tasks}.items():
             for step in task.steps:
                 known.setdefault((name, step.name), step.capability)
     return lambda task, step: known.get((task, step), step)

@@ -111,18 +111,14 @@ def add_worker(
     budget = budget_for(process)
     payer = None if budget is None else BudgetPayer(budget, process.clock)
     cancelled = follow_cancellations(process) if kafka else frozenset[str]()
-    workers = [
-        Worker(
-            [backend],
-            name=name,
-            clock=process.clock,
-            limits=_limits(have, backend),
-            payer=payer,
-            cancelled=cancelled,
-        )
-        for backend in backends
-    ]
 
+    def made(backend: Backend) -> Worker:
+        limits = _limits(have, backend)
+        return Worker(
+            [backend], name=name, clock=process.clock, limits=limits, payer=payer, cancelled=cancelled
+        )
+
+    workers = [made(backend) for backend in backends]
     desk = Desk(workers, process.clock)
     heartbeats = _read(process, workers, name) if kafka else None
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from schemas.messages import Failure, Request
 from schemas.phrases import CJK, normal
 from schemas.rules import Rules, StepRule, TaskRule
+from streams.router.direct import direct_tasks, names_side, unknown_capability
 
 MAX_QUERY_CHARS = 10_000
 """Only so much of a query is searched for phrases."""
@@ -40,6 +41,7 @@ class Lexicon:
 
     def __init__(self, rules: Rules) -> None:
         self._tasks = rules.tasks
+        self._direct = direct_tasks(rules)
         phrases = [_Phrase(normal(text), name) for name, task in rules.tasks.items() for text in task.phrases]
         # The sort is stable: of phrases equally long the one that stands first in the rules wins.
         self._phrases = sorted(
@@ -47,14 +49,19 @@ class Lexicon:
         )
 
     def find(self, request: Request) -> TaskFound | Failure:
-        """The task of `request`; `task` wins over `query`, the longest phrase over shorter ones.
+        """The task of `request`; `task` wins over `query`, the longest phrase over shorter ones. A task that
+        the rules lack may be a capability on one side (`cloud/nlp/summarize`).
 
-        A Failure is `unknown_task`, naming the known tasks nearest first, or `invalid_request` without
-        either.
+        A Failure is `unknown_task` or `unknown_capability`, naming the known ones nearest first, or
+        `invalid_request` without task and query.
         """
         if request.task:
-            rule = self._tasks.get(request.task)
-            return self._unknown(request.task) if rule is None else TaskFound(request.task, rule, rule.steps)
+            rule = self._tasks.get(request.task) or self._direct.get(request.task)
+            if rule is not None:
+                return TaskFound(request.task, rule, rule.steps)
+            if names_side(request.task):
+                return unknown_capability(request.task, self._direct)
+            return self._unknown(request.task)
         if request.query:
             name = self._by_phrase(request.query)
             if name is None:
@@ -65,6 +72,10 @@ class Lexicon:
             code="invalid_request",
             message="the request names no task; give `task`, or `query` with a phrase of one",
         )
+
+    def steps_of(self, name: str) -> tuple[StepRule, ...]:
+        """The steps that the rules have for a task, by the name in its TaskFound."""
+        return (self._tasks.get(name) or self._direct[name]).steps
 
     def _by_phrase(self, query: str) -> str | None:
         text = normal(query[:MAX_QUERY_CHARS])

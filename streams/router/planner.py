@@ -244,7 +244,7 @@ class Planner:
     def _over_names(self, verdict: Verdict, task: TaskFound) -> Verdict:
         """`verdict`, raised where a decomposer made a step's name of what must stay: every subtask carries
         its name, and no mask lies over it."""
-        ruled = self.rules.tasks[task.name].steps
+        ruled = self._lexicon.steps_of(task.name)
         if task.steps is ruled:
             return verdict
         made = {step.name for step in task.steps}.difference(step.name for step in ruled)

@@ -230,3 +230,13 @@ def test_the_text_shows_the_tree_the_factors_and_what_fired() -> None:
 def test_the_preface_says_where_the_figures_come_from() -> None:
     assert "assumed" in preface("v", "assumed", "open")
     assert "heartbeats" in preface("v", "live", "spent")
+
+
+def test_a_capability_on_one_side_is_explained_as_a_task() -> None:
+    found = explained({"task": "cloud/nlp/intent", "text": "where is my card"})
+    (step,) = found.steps
+    assert (found.task, step.name, step.side, found.error) == ("cloud/nlp/intent", "intent", "cloud", None)
+    assert text_of(found, 100)
+    refused = explained({"task": "cloud/nlp/intent", "text": "x", "privacy": "high"})
+    assert refused.error is not None
+    assert refused.error.code == "no_placement"
