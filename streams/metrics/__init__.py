@@ -8,6 +8,11 @@ from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
+from streams.metrics.stages import Times, stage
+
+__all__ = ["Times", "count_from", "stage"]
+
+_LONG_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _LATENCY_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 DEAD_LETTERS = Counter("edgeway_dead_letters_total", "Records dead-lettered", ["topic", "code"])
@@ -22,9 +27,20 @@ LOST_WORK = Counter(
     "edgeway_lost_work_total", "Records deleted by retention before they were done", ["topic"]
 )
 OPEN_RECORDS = Gauge("edgeway_open_records", "Records taken and not finished", ["group"])
+OLDEST_RECORD_S = Gauge(
+    "edgeway_oldest_record_seconds", "Age of the oldest record taken and not finished", ["group", "topic"]
+)
+LAG = Gauge("edgeway_lag_records", "Records of a topic that its group has not finished", ["group", "topic"])
 OPEN_BYTES = Gauge("edgeway_open_bytes", "Bytes of records taken and not finished", ["group"])
 REQUESTS = Counter("edgeway_requests_total", "Requests planned or refused", ["outcome"])
 ROUTES = Counter("edgeway_routes_total", "Steps placed", ["side", "rule"])
+CLOSED = Counter(
+    "edgeway_closed_sides_total",
+    "Sides closed to steps, by the constraint that closed them",
+    ["side", "rule"],
+)
+RESULTS = Counter("edgeway_results_total", "Answers, by the code of their error", ["status", "code"])
+OLDEST_JOIN_S = Gauge("edgeway_oldest_join_seconds", "Age of the oldest request that waits for its parts")
 OPEN_JOINS = Gauge("edgeway_open_joins", "Requests waiting for their parts")
 CACHE = Counter("edgeway_cache_total", "Look-ups in the cache of answers", ["kind", "outcome"])
 ERRANDS_DROPPED = Counter(
@@ -43,6 +59,36 @@ INFERENCE_S = Histogram(
 BATCH_ROWS = Histogram(
     "edgeway_batch_rows", "Rows per model call", ["capability"], buckets=(1, 2, 4, 8, 16, 32, 64, 128)
 )
+MODEL_LOAD_S = Histogram(
+    "edgeway_model_load_seconds",
+    "From the start of a load to the end of its warm-up",
+    ["capability", "side"],
+    buckets=_LONG_S,
+)
+COLD_START_S = Histogram(
+    "edgeway_cold_start_seconds",
+    "First run after a load: from the append of its oldest subtask to its end",
+    ["capability", "side"],
+    buckets=_LONG_S,
+)
+REMOTE_CALLS = Counter(
+    "edgeway_remote_calls_total",
+    "Calls of services elsewhere, retries within them",
+    ["capability", "outcome"],
+)
+REMOTE_S = Histogram(
+    "edgeway_remote_seconds",
+    "One call of a service elsewhere, with its retries",
+    ["capability"],
+    buckets=_LATENCY_S,
+)
+REMOTE_RETRIES = Counter("edgeway_remote_retries_total", "Calls made again", ["capability"])
+TOKENS = Counter("edgeway_tokens_total", "Tokens that answers used", ["capability", "side"])
+COST = Counter(
+    "edgeway_cost_total", "What answers cost, in the currency of the prices", ["capability", "side"]
+)
+SPANS = Counter("edgeway_spans_total", "Spans of traced requests, by what became of them", ["outcome"])
+BUILD_INFO = Gauge("edgeway_build_info", "1 for the build that runs", ["version", "python"])
 GPU = Gauge("edgeway_gpu_utilisation_ratio", "Share of time that a GPU was at work", ["device"])
 HTTP_CALLS = Counter(
     "edgeway_http_calls_total", "Calls of capabilities over HTTP", ["capability", "side", "status"]

@@ -12,12 +12,14 @@ from schemas.headers import Headers
 from schemas.messages import Format, Request, RequestInfo, Verdict
 from schemas.peek import peek_id, peek_tenant
 from streams.delivery.records import Record
+from streams.tracing.ids import admitted as traced
 
 DEFAULT_DEADLINE_MS = 30_000
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    """A request as it was read. `id` is the caller's, or derived if not `named`; `scope` has the tenant."""
+    """A request as it was read. `id` is the caller's, or derived if not `named`; `scope` has the tenant;
+    `traceparent` is the caller's, or derived."""
 
     request: Request
     id: str
@@ -26,12 +28,13 @@ class Admitted(msgspec.Struct, frozen=True):
     digest: str
     fmt: Format
     headers: Headers
+    traceparent: str
     accepted: int
     place: str
 
 
-def admit(record: Record) -> Admitted:
-    """Read a record.
+def admit(record: Record, trace_sample: float = 0.0) -> Admitted:
+    """Read a record. `trace_sample` is the share of requests that are traced where no caller says it.
 
     Raises:
         Malformed: bytes that are no request.
@@ -42,14 +45,16 @@ def admit(record: Record) -> Admitted:
     request = codec.decode_request(value, fmt)
     named = request.id is not None
     request_id = derived_id(record) if request.id is None else request.id
+    scope = ids.scoped(request.tenant, request_id)
     return Admitted(
         request=request,
         id=request_id,
         named=named,
-        scope=ids.scoped(request.tenant, request_id),
+        scope=scope,
         digest=codec.digest_of(request),
         fmt=fmt,
         headers=known,
+        traceparent=traced(known.traceparent, scope, record.timestamp, trace_sample),
         accepted=record.timestamp,
         place=f"{record.topic}/{record.partition}/{record.offset}",
     )
@@ -76,12 +81,12 @@ def info_of(
         reply_format=admitted.fmt,
         privacy=verdict,
         digest=admitted.digest,
-        traceparent=known.traceparent,
+        traceparent=admitted.traceparent,
         tracestate=known.tracestate,
     )
 
 
-def info_of_unreadable(record: Record) -> RequestInfo:
+def info_of_unreadable(record: Record, trace_sample: float = 0.0) -> RequestInfo:
     """What can be read of a record that is no request, so that its caller gets an answer.
 
     Raises:
@@ -92,14 +97,16 @@ def info_of_unreadable(record: Record) -> RequestInfo:
     if request_id is None:
         raise Malformed("no id can be read")
     known = headers.read(record.headers)
+    tenant = peek_tenant(value, record.headers)
+    scope = ids.scoped(tenant, request_id)
     return RequestInfo(
         id=request_id,
-        tenant=peek_tenant(value, record.headers),
+        tenant=tenant,
         accepted=record.timestamp,
         deadline=record.timestamp + DEFAULT_DEADLINE_MS,
         reply_format=codec.format_of(known.content_type, value),
         # Of the bytes: without one, the mended request under the same id was taken for this one again.
         digest=blake2b(value, digest_size=16).hexdigest(),
-        traceparent=known.traceparent,
+        traceparent=traced(known.traceparent, scope, record.timestamp, trace_sample),
         tracestate=known.tracestate,
     )

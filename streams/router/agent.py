@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+import time
 from collections.abc import Container, Sequence
 
 from schemas.errors import Malformed, SchemaError
@@ -22,7 +22,9 @@ from streams.router.planner import Planner
 from streams.router.repeats import standings
 from streams.router.rim import Purses, Shelf
 from streams.router.round import Item, Round
+from streams.router.telemetry import Telemetry
 from streams.stores import SeenStore
+from streams.tracing import Tracer
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +38,9 @@ class Router:
 
     `registry` is fed by the host; `seen` remembers ids between routers (None: only the aggregator notices
     repeats); `budget` is asked before what costs is published (None: the rules have none); `cache` holds
-    answers (None: nothing is kept); `cancelled` are the scoped ids whose callers want no answer. The host
-    runs `watch`, and with a cache `follow`, as tasks of their own.
+    answers (None: nothing is kept); `cancelled` are the scoped ids whose callers want no answer;
+    `trace_sample` is the share of requests that are traced where no caller says it, and `tracer` takes their
+    spans. The host runs `watch`, and with a cache `follow`, as tasks of their own.
     """
 
     def __init__(
@@ -50,7 +53,11 @@ class Router:
         budget: Budget | None = None,
         cache: Cache | None = None,
         cancelled: Container[str] = frozenset(),
+        trace_sample: float = 0.0,
+        tracer: Tracer | None = None,
     ) -> None:
+        self._trace_sample = trace_sample
+        self._telemetry = Telemetry(tracer)
         self._cancelled = cancelled
         self._registry = registry
         self._clock = clock
@@ -85,20 +92,21 @@ class Router:
         """Plan every request of `batch`; what cannot be read is failed alone. One settle for all others."""
         items: list[Item] = []
         broken: list[tuple[Record, Failure]] = []
+        self._telemetry.read(batch.records, self._clock.now())
         for record in batch.records:
             try:
-                items.append(Item(admit(record), record, batch.lane))
+                items.append(Item(admit(record, self._trace_sample), record, batch.lane))
             except Malformed as error:
                 broken.append((record, Failure(code=error.code, message=str(error))))
         for item, how in zip(
             items, await standings(self._seen, [item.admitted for item in items]), strict=True
         ):
             item.standing = how
-        round_ = await self._round()
+        began, round_ = time.perf_counter(), await self._round()
         try:
             await round_.find(items)
             await round_.look_up(items)
-            outputs = await self._written(round_, items)
+            outputs = await self._written(round_, items, began)
         except BaseException:
             await self._resume(self._let_go(round_, items, failed=True))
             raise
@@ -138,7 +146,7 @@ class Router:
         self._show(self._registry.view(now))
         return Round(self._planner, self._registry, now, self._purses, self._shelf, self._cancelled)
 
-    async def _written(self, round_: Round, items: Sequence[Item]) -> list[Output]:
+    async def _written(self, round_: Round, items: Sequence[Item], began: float) -> list[Output]:
         await round_.examine(items)
         await round_.plan(items)
         await round_.keep(items)
@@ -149,7 +157,7 @@ class Router:
                 item.outputs = round_.outputs(item)
                 outputs += item.outputs
         await round_.close()
-        _count(items)
+        self._telemetry.planned(items, round_.now, time.perf_counter() - began)
         return outputs
 
     def _let_go(self, round_: Round, items: Sequence[Item], failed: bool = False) -> list[Landed[Item]]:
@@ -191,13 +199,13 @@ class Router:
             one.waiter.lane.fail(one.waiter.record, failure)
 
     async def _answer(self, landed: Sequence[Landed[Item]]) -> None:
-        round_ = await self._round()
+        began, round_ = time.perf_counter(), await self._round()
         items = [one.waiter for one in landed if one.waiter.lane.alive]
         # The rules may have changed since.
         await round_.find(items)
         for one in landed:
             round_.land(one.waiter, one.entry)
-        await self._written(round_, items)
+        await self._written(round_, items, began)
         for item in items:
             item.lane.settle((item.record.offset,), item.outputs)
 
@@ -214,27 +222,6 @@ class Router:
 
     def _info_of_failed(self, record: Record, failure: Failure) -> RequestInfo:
         if failure.code not in _UNREADABLE:
-            admitted = admit(record)
+            admitted = admit(record, self._trace_sample)
             return info_of(admitted, verdict_of(admitted.request), admitted.request.task, None)
-        return info_of_unreadable(record)
-
-
-def _count(items: Sequence[Item]) -> None:
-    outcomes: Counter[str] = Counter()
-    routes: Counter[tuple[str, str]] = Counter()
-    for item in items:
-        if item.planned is None:
-            outcomes["repeat"] += not item.waits
-            continue
-        answer = item.planned.plan.answer
-        if answer is None or answer.error is None:
-            outcomes["planned" if answer is None else "cached"] += 1
-        else:
-            outcomes[answer.error.code] += 1
-        if answer is None or answer.error is not None:
-            for decision in item.planned.plan.decisions:
-                routes[decision.side or "none", decision.rule] += 1
-    for outcome, count in outcomes.items():
-        metrics.REQUESTS.labels(outcome).inc(count)
-    for (side, rule), count in routes.items():
-        metrics.ROUTES.labels(side, rule).inc(count)
+        return info_of_unreadable(record, self._trace_sample)

@@ -10,6 +10,7 @@ from schemas.messages import Partial, Plan, RequestInfo, Side
 from streams.delivery.records import Cleared, Outgoing, Output
 from streams.privacy.clearance import clear
 from streams.router.plan import Planned, Sent
+from streams.tracing import PLAN, within
 
 SOURCE = "edgeway/router"
 _NONE: Mapping[str, Partial] = {}
@@ -31,11 +32,13 @@ def outputs_of(planned: Planned, kept: Mapping[str, Partial] = _NONE) -> list[Ou
 def plan_record(plan: Plan) -> Outgoing:
     """The record of a plan on `joins`, keyed by scoped id."""
     info = plan.request
+    scope = ids.scoped(info.tenant, info.id)
+    parent = within(info.traceparent, scope, PLAN)
     return Outgoing(
         topics.JOINS,
-        ids.scoped(info.tenant, info.id).encode(),
+        scope.encode(),
         codec.encode(plan),
-        headers.build("plan", info.id, SOURCE, traceparent=info.traceparent, tracestate=info.tracestate),
+        headers.build("plan", info.id, SOURCE, traceparent=parent, tracestate=info.tracestate),
     )
 
 

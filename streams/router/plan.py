@@ -27,6 +27,7 @@ from streams.references import Unresolved
 from streams.registry.figures import View
 from streams.router.laying import Ask, Laid, lay
 from streams.router.veil import Veil
+from streams.tracing.ids import of_subtask, within
 
 
 class Sent(NamedTuple):
@@ -150,7 +151,7 @@ def _sent(laid: Laid, ask: Ask, scope: str, veil: Veil | None) -> Sent:
         tenant=info.tenant,
         max_batch=laid.max_batch,
         max_cost=attempt.max_cost,
-        traceparent=info.traceparent,
+        traceparent=within(info.traceparent, scope, of_subtask(step.name, attempt.side, 0)),
         # What a caller's tracer writes there has not been examined.
         tracestate=None if attempt.side == "cloud" else info.tracestate,
     )

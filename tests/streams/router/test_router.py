@@ -17,6 +17,7 @@ from streams.registry import Registry
 from streams.registry.breaker import OPEN_MS, TRIALS
 from streams.router import Planner, Router
 from streams.stores import MemorySeenStore, SeenStore, StoreUnavailable
+from streams.tracing import within
 from tests.helpers.routing import (
     NOW,
     RequestLane,
@@ -162,10 +163,11 @@ async def test_trace_and_reply_travel():
     record.headers = headers.build("request", "r1", "test", traceparent=parent, tracestate="v=1")
     lane = await handled(router_of(), record)
     info = lane.plans[0].request
+    info_scope = ids.scoped("acme", "r1")
     assert (info.traceparent, info.tracestate, info.reply_to) == (parent, "v=1", "results.mine")
-    assert lane.subtasks[0][1].traceparent == parent
+    assert lane.subtasks[0][1].traceparent == within(parent, info_scope, "at_home/local/0")
     assert lane.subtasks[0][1].id == "\x1facme\x1fr1/at_home/local/0"
-    assert headers.read(record_in(lane.outputs[0]).headers).traceparent == parent
+    assert headers.read(record_in(lane.outputs[0]).headers).traceparent == within(parent, info_scope, "plan")
 
 
 @pytest.mark.parametrize(
