@@ -73,8 +73,8 @@ def load_rules(raw: bytes, path: Path) -> Rules:
         else task
         for name, task in rules.tasks.items()
     }
-    apps, decomposers = _beside(rules.apps, folder), _beside(rules.decomposers, folder)
-    return msgspec.structs.replace(rules, tasks=tasks, apps=apps, decomposers=decomposers)
+    code = {key: _beside(getattr(rules, key), folder) for key in ("apps", "decomposers", "merges")}
+    return msgspec.structs.replace(rules, tasks=tasks, **code)
 
 
 def _beside(names: tuple[str, ...], folder: Path) -> tuple[str, ...]:
@@ -82,17 +82,24 @@ def _beside(names: tuple[str, ...], folder: Path) -> tuple[str, ...]:
 
 
 def require_merges(rules: Rules, raw: bytes | None = None) -> None:
-    """Imports the installed merge strategies. `raw` is the text of `rules`, for lines in the error.
+    """Imports the merge strategies, installed and of the rules. `raw` is the text of `rules`, for lines in
+    the error.
 
     Raises:
-        RulesError: with `raw`: a task asks for a strategy that is not there, or for parameters that it does
-            not have.
+        RulesError: with `raw`: a module of strategies cannot be used, or a task asks for a strategy that is
+            not there, or for parameters that it does not have.
         UsageError: the same without `raw`.
     """
     from streams.merge.check import wrong_merges
+    from streams.merge.own import MergeError
     from streams.merge.registry import installed
 
-    wrong = wrong_merges(rules, installed())
+    try:
+        wrong = wrong_merges(rules, installed(rules.merges))
+    except MergeError as error:
+        if raw is None:
+            raise UsageError(f"rules: {error}") from error
+        raise RulesError.of([RulesText.read(raw).problem(("merges",), str(error))]) from error
     if not wrong:
         return
     if raw is None:

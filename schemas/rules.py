@@ -54,6 +54,8 @@ def parse_rules(raw: bytes, *, in_code: bool = False) -> Rules:
         "cache_s": file.cache_s,
         "stale_s": file.stale_s,
     }
+    if file.merges:
+        more["merges"] = file.merges
     said = msgspec.json.encode((tasks, replies, more), order="deterministic")
     return Rules(
         version=sha256(said).hexdigest()[:12],

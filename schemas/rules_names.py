@@ -85,9 +85,10 @@ def _leads_somewhere(authority: str) -> bool:
 
 def check_modules(text: RulesText, file: RulesFile) -> None:
     """Raises:
-    RulesError: an app or decomposer that is neither a module nor a Python file, or stands twice.
+    RulesError: an app, decomposer or merge that is neither a module nor a Python file, or stands twice.
     """
-    for key, names in (("apps", file.apps), ("decomposers", file.decomposers)):
+    named = (("apps", file.apps), ("decomposers", file.decomposers), ("merges", file.merges))
+    for key, names in named:
         for index, name in enumerate(names):
             if not name.endswith(".py") and not _MODULE.fullmatch(name):
                 why = f"{name!r} is no module; give PACKAGE.MODULE, or FILE.py beside the rules file"

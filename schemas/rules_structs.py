@@ -179,7 +179,7 @@ class RulesFile(RulesPart, frozen=True, kw_only=True):
     """The file with its tasks under `tasks`. In the flat form the tasks stand beside the other keys.
 
     `apps` are the Python modules, or files beside the rules file, whose capabilities a worker serves, and
-    `decomposers` those that split requests in code. `hosts` may be fetched from where a request names a URL.
+    `decomposers` those that split requests in code, `merges` those with merge strategies. `hosts` may be fetched from where a request names a URL.
     `prices` are by `SIDE/CAPABILITY`. `cache_s` is how long answers are kept, 0: not at all. `stale_s` is how
     old a kept answer may be that stands in where a task has no other; 0: none does.
     """
@@ -188,6 +188,7 @@ class RulesFile(RulesPart, frozen=True, kw_only=True):
     reply_topics: tuple[str, ...] = ()
     apps: Names = ()
     decomposers: Names = ()
+    merges: Names = ()
     hosts: tuple[Name, ...] = ()
     privacy: PrivacyRule = PrivacyRule()
     budget: BudgetRule | None = None
@@ -209,6 +210,7 @@ class Rules(Part, frozen=True, kw_only=True):
     apps: tuple[str, ...] = ()
     capabilities: tuple[tuple[Side, str], ...] = ()
     decomposers: tuple[str, ...] = ()
+    merges: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     privacy: Examination = Examination()
     budget: BudgetRule | None = None

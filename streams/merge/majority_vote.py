@@ -22,9 +22,7 @@ def majority_vote(parts: Sequence[Part], params: Mapping[str, Any]) -> Merged:
     """
     present = distinct(parts)
     key = params.get("key")
-    voters = [
-        part for part in present if key is None or (is_map(part.output) and key in part.output)
-    ]
+    voters = [part for part in present if key is None or (is_map(part.output) and key in part.output)]
     if not voters:
         key, voters = None, list(present)
     votes: dict[bytes, list[Part]] = defaultdict(list)

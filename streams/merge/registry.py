@@ -1,27 +1,30 @@
-"""Merge strategies by name: ours, and those that installed packages offer under the entry point group
-`edgeway.merge`."""
+"""Merge strategies by name: ours, those that installed packages offer under the entry point group
+`edgeway.merge`, and those of the modules that the rules name."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from types import MappingProxyType
 
-from schemas.limits import MAX_RECORD_BYTES
 from schemas.messages import Failure, Merge
 from schemas.values import least_size
 from streams.merge.collect import collect
 from streams.merge.deep_merge import deep_merge
 from streams.merge.first_complete import first_complete
+from streams.merge.guard import LONGEST_S, Overrun, flaw, guarded
 from streams.merge.highest_confidence import highest_confidence
 from streams.merge.majority_vote import majority_vote
+from streams.merge.own import MergeError, load_merges
 from streams.merge.parts import Merged, Part, Strategy
 from streams.merge.priority_override import priority_override
 from streams.merge.weighted_fusion import weighted_fusion
 from streams.strangers import RAISED
 
 GROUP = "edgeway.merge"
+MOST_BYTES = 16 * 2**20
+"""The largest output that is made of the parts; what is too large for a record travels by claim check."""
 BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
     {
         "collect": collect,
@@ -36,19 +39,32 @@ BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
 log = logging.getLogger(__name__)
 
 
-def installed() -> Mapping[str, Strategy]:
-    """Our strategies and those of installed packages. Ours cannot be replaced; one that cannot be imported
-    is left out and logged, and a request that needs it fails by name. Imports modules: call it at start."""
+def installed(modules: Iterable[str] = ()) -> Mapping[str, Strategy]:
+    """Our strategies, those of installed packages and those of `modules`, which go before packages. Ours
+    cannot be replaced; one of a package that cannot be imported is left out and logged, and a request that
+    needs it fails by name. Imports modules: call it at start.
+
+    Raises:
+        MergeError: one of `modules` cannot be used, or has a strategy of a name of ours.
+    """
     found: dict[str, Strategy] = {}
     for point in entry_points(group=GROUP):
         if point.name in BUILT_IN:
             log.warning("merge strategy %s of %s ignored: the name is built in", point.name, point.value)
             continue
         try:
-            found[point.name] = point.load()
+            strategy = point.load()
         except RAISED as error:
             log.error("merge strategy %s (%s) not loaded: %s", point.name, point.value, error)
-    return MappingProxyType({**found, **BUILT_IN})
+            continue
+        if callable(strategy):
+            found[point.name] = strategy
+        else:
+            log.error("merge strategy %s (%s) is no function and is left out", point.name, point.value)
+    own = load_merges(modules)
+    for name in sorted(own.keys() & BUILT_IN.keys()):
+        raise MergeError(f"merges: the strategy {name!r} is built in; give yours another name")
+    return MappingProxyType({**found, **own, **BUILT_IN})
 
 
 def combine(strategies: Mapping[str, Strategy], merge: Merge, parts: Sequence[Part]) -> Merged | Failure:
@@ -60,17 +76,21 @@ def combine(strategies: Mapping[str, Strategy], merge: Merge, parts: Sequence[Pa
         return Failure(
             code="merge_failed", message=f"no merge strategy {merge.strategy!r}; there are: {known}"
         )
+    ours = BUILT_IN.get(merge.strategy) is strategy
     try:
-        merged: object = strategy(parts, merge.params)
+        merged: object = strategy(parts, merge.params) if ours else guarded(strategy, parts, merge.params)
+    except Overrun:
+        log.error("merge strategy %s took longer than %.1f s", merge.strategy, LONGEST_S)
+        return _failed(merge, f"took longer than {LONGEST_S:g} s on {len(parts)} parts")
     except RAISED as error:
         log.warning("merge strategy %s raised %s", merge.strategy, type(error).__name__)
         return _failed(merge, f"raised {type(error).__name__} on {len(parts)} parts")
     if not isinstance(merged, Merged):  # mypy trusts the annotation of a stranger; we do not
         return _failed(merge, f"returned {type(merged).__name__} instead of Merged")
-    return _objection(merge, merged) or merged
+    return _objection(merge, merged, ours) or merged
 
 
-def _objection(merge: Merge, merged: Merged) -> Failure | None:
+def _objection(merge: Merge, merged: Merged, ours: bool) -> Failure | None:
     """What keeps `merged` from being written. Looked for before an encoder works on it: one list that is held
     a million times is small in memory and ended the process while it was written."""
     confidence: object = merged.confidence
@@ -79,12 +99,11 @@ def _objection(merge: Merge, merged: Merged) -> Failure | None:
     warnings: object = merged.warnings
     if not (isinstance(warnings, tuple) and all(isinstance(text, str) for text in warnings)):
         return _failed(merge, "returned warnings that are no tuple of texts")
-    if least_size((merged.output, warnings), MAX_RECORD_BYTES) > MAX_RECORD_BYTES:
-        what = (
-            f"merge strategy {merge.strategy!r} returned more than the {MAX_RECORD_BYTES} bytes of a record"
-        )
+    if least_size((merged.output, warnings), MOST_BYTES) > MOST_BYTES:
+        what = f"merge strategy {merge.strategy!r} returned more than {MOST_BYTES} bytes; let it return less"
         return Failure(code="result_too_large", message=what)
-    return None
+    why = None if ours else flaw(merged)
+    return None if why is None else _failed(merge, why)
 
 
 def _failed(merge: Merge, what: str) -> Failure:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from schemas.messages import Failure, Merge
-from streams.merge import BUILT_IN, Merged, Part, combine, installed, registry
+from streams.merge import BUILT_IN, Merged, Part, combine, guard, installed, registry
+from tests.helpers.docker import ROOT
 
 PARTS = [Part("a", {"secret": 4711}), Part("b", {"secret": 4712})]
 
@@ -47,13 +50,18 @@ def endless():
     ("merged", "code"),
     [
         (Merged(endless()), "result_too_large"),
-        (Merged("x" * 2**21), "result_too_large"),
-        (Merged(1, 0.5, ("x" * 2**21,)), "result_too_large"),
+        (Merged("x" * 2**25), "result_too_large"),
+        (Merged(1, 0.5, ("x" * 2**25,)), "result_too_large"),
         (Merged(1, 1.5), "merge_failed"),
         (Merged(1, float("nan")), "merge_failed"),
         (Merged(1, "sure"), "merge_failed"),
         (Merged(1, None, ["w"]), "merge_failed"),
         (Merged(1, None, (1,)), "merge_failed"),
+        (Merged({1: 2}), "merge_failed"),
+        (Merged({"a": {1, 2}}), "merge_failed"),
+        (Merged(2**70), "merge_failed"),
+        (Merged("\ud800"), "merge_failed"),
+        (Merged([[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]), "merge_failed"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_it_is_tried(merged, code):
@@ -61,6 +69,40 @@ def test_what_cannot_be_written_is_refused_before_it_is_tried(merged, code):
     assert isinstance(failure, Failure)
     assert failure.code == code
     assert "'own'" in failure.message
+
+
+def test_a_strategy_cannot_change_what_others_hold():
+    def vandal(parts, params):
+        parts[0].output["secret"] = params["given"].pop()
+        return Merged(parts[0].output)
+
+    given = Merge(strategy="own", params={"given": [0]})
+    assert combine({"own": vandal}, given, PARTS) == Merged({"secret": 0})
+    assert PARTS[0].output == {"secret": 4711}
+    assert given.params == {"given": [0]}
+
+
+@pytest.mark.parametrize("catches", [True, False])
+def test_a_strategy_that_does_not_end_is_ended_and_named(monkeypatch, catches):
+    monkeypatch.setattr(guard, "LONGEST_S", 0.05)
+
+    def endless(parts, params):
+        while True:
+            try:
+                len(parts)
+            except Exception:
+                if not catches:
+                    raise
+
+    before = sys.gettrace()
+    sys.settrace(None)  # a measurement of coverage looks on itself
+    try:
+        failure = combine({"own": endless}, Merge(strategy="own"), PARTS)
+        assert sys.gettrace() is None
+    finally:
+        sys.settrace(before)
+    assert failure.code == "merge_failed"
+    assert "'own' took longer" in failure.message
 
 
 def test_an_unknown_strategy_is_named_with_those_there_are():
@@ -83,3 +125,28 @@ def test_entry_points_add_strategies_but_never_replace_ours(monkeypatch, caplog)
     assert "broken" not in found
     assert "built in" in caplog.text
     assert "nowhere" in caplog.text
+
+
+def test_a_package_that_is_installed_brings_its_strategies(tmp_path):
+    (tmp_path / "rankers.py").write_text(
+        "from streams.merge import Merged\n"
+        "NOT_ONE = 5\n"
+        "def last(parts, params):\n"
+        "    return Merged(max(parts, key=lambda part: part.step).output)\n"
+    )
+    about = tmp_path / "rankers-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: rankers\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[edgeway.merge]\nlast = rankers:last\nodd = rankers:NOT_ONE\n")
+    code = (
+        "from schemas.messages import Merge\n"
+        "from streams.merge import Part, combine, installed\n"
+        "found = installed()\n"
+        "print('odd' in found, combine(found, Merge(strategy='last'), [Part('b', 2), Part('a', 1)]).output)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "False 2\n"
+    assert "odd (rankers:NOT_ONE) is no function" in done.stderr

@@ -1,0 +1,66 @@
+"""Merge strategies of the user's own, in a module that the rules file names under `merges`:
+
+@merge_strategy("longest")
+def longest(parts: Sequence[Part], params: Mapping[str, Any]) -> Merged:
+    best = max(parts, key=lambda part: (len(str(part.output)), part.step))
+    return Merged(best.output, best.confidence)
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from streams.merge.parts import Strategy
+from streams.modules import ModuleWrong, load_module
+
+F = TypeVar("F", bound=Strategy)
+MARK = "__edgeway_merges__"
+
+
+class MergeError(ValueError):
+    """A module of merge strategies that cannot be used; the message says which and why."""
+
+
+def merge_strategy(name: str) -> Callable[[F], F]:
+    """Marks a function as the merge strategy `name`. It runs in the aggregator, for every answer of the tasks
+    that ask for it: it must be quick, and depend on its arguments alone, not on the order of the parts."""
+    given: object = name
+    if not (isinstance(given, str) and given.strip()):
+        raise MergeError('@merge_strategy has a name: write @merge_strategy("NAME") above the function')
+
+    def mark(function: F) -> F:
+        if inspect.iscoroutinefunction(function):
+            raise MergeError(f"the merge strategy {name} is async; make it a plain function")
+        setattr(function, MARK, (*getattr(function, MARK, ()), name))
+        return function
+
+    return mark
+
+
+def load_merges(modules: Iterable[str]) -> dict[str, Strategy]:
+    """The strategies of `modules`, or files ending in .py, by name.
+
+    Raises:
+        MergeError: one is not there, fails to load, marks nothing, or two have one name.
+    """
+    found: dict[str, Strategy] = {}
+    for name in modules:
+        try:
+            module = load_module(name, "merges")
+        except ModuleWrong as error:
+            raise MergeError(str(error)) from error
+        functions = {id(value): value for value in vars(module).values() if _names(value)}
+        if not functions:
+            raise MergeError(f'merges: {name} marks no function; write @merge_strategy("NAME") above one')
+        for function in functions.values():
+            for own in _names(function):
+                if found.setdefault(own, function) is not function:
+                    raise MergeError(f"merges: two strategies are called {own!r}; rename one")
+    return found
+
+
+def _names(value: object) -> tuple[str, ...]:
+    found = getattr(value, MARK, ()) if callable(value) else ()
+    return found if isinstance(found, tuple) else ()
