@@ -17,6 +17,7 @@ from edgeway import signals
 from edgeway.errors import EdgewayError, Exit
 from edgeway.invocation import invocation
 from edgeway.roles.aggregator import add_aggregator
+from edgeway.roles.objects import with_objects
 from edgeway.roles.process import Process
 from edgeway.roles.router import add_router
 from edgeway.roles.serving import built, serve
@@ -48,6 +49,7 @@ async def up(settings: Settings, *, brokers: int = 1, broker_port: int | None = 
         if settings.kafka is None:
             port = BROKER_PORT if broker_port is None else broker_port
             settings = await embedded_kafka(stack, settings, brokers=brokers, port=port)
+        settings = with_objects(stack, settings)
         await make_topics(settings, rules)
         make = partial(_make_new_topics, settings)
         process = await built(

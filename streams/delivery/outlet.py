@@ -11,6 +11,7 @@ from itertools import islice
 
 from schemas.topics import is_cloud, partition_for
 from streams import metrics
+from streams.delivery.claimed import claims_allow
 from streams.delivery.clock import BrokerClock
 from streams.delivery.driver import Sink
 from streams.delivery.errors import DeliveryError, Unavailable, Uncleared, Undeliverable
@@ -53,6 +54,8 @@ class Outlet:
         self._waiting: dict[str, list[tuple[Outgoing, Ticket]]] = {}
         self._queues: dict[tuple[str, int], Queue] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self.in_cloud: Callable[[str], bool] = lambda _: False
+        """Whether an object with this dataref lies in the cloud's store."""
         self._replacing = asyncio.Lock()
         self._generation = 0
         self._idle = asyncio.Event()
@@ -133,6 +136,8 @@ class Outlet:
             raise Uncleared(f"{record.topic}: a clearance is for cloud topics")
         if not cleared.clearance.covers(record.value):
             raise Uncleared(f"{record.topic}: the clearance is for another payload")
+        if not claims_allow(record.value, self.in_cloud):
+            raise Uncleared(f"{record.topic}: a claim of an object that is not in the cloud's store")
         return record
 
     def _enqueue(self, record: Outgoing, ticket: Ticket) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from streams.claims.names import base_of, overlap
 from streams.settings.model import flag_of
 
 
@@ -19,6 +20,12 @@ def _where(names: tuple[str, ...], origins: Mapping[str, str]) -> str:
 
 def _conflicts(v: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
     yield from _security(v)
+    local, cloud = v["objects"], v["cloud_objects"]
+    if local is not None and cloud is not None and overlap(base_of(local), base_of(cloud)):
+        yield (
+            ("objects", "cloud_objects"),
+            "one lies in the other, so what is kept at the edge would lie in the cloud; give two places",
+        )
     if v["heartbeat_ms"] * 3 > v["session_timeout_ms"]:
         yield (
             ("heartbeat_ms", "session_timeout_ms"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_ROLE = ("kafka", "rules", "stores", "role", "trace", "delivery", "log")
+_ROLE = ("kafka", "rules", "stores", "role", "trace", "objects", "delivery", "log")
 GROUPS: dict[str, tuple[str, ...]] = {
     "up": (*_ROLE, "topics", "worker", "models", "data", "joins"),
     "router": _ROLE,
@@ -10,8 +10,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "worker": (*_ROLE, "worker", "models", "http"),
     "topics": ("kafka", "rules", "topics", "log"),
     "check": ("log",),
-    "send": ("kafka", "log"),
-    "results": ("kafka", "log"),
+    "send": ("kafka", "objects", "log"),
+    "results": ("kafka", "objects", "log"),
     "audit": ("kafka", "log"),
     "explain": ("kafka", "rules", "log"),
     "feedback": ("kafka", "log"),

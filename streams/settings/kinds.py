@@ -120,6 +120,19 @@ def _file(value: Any) -> Path:
     return path
 
 
+def _objects(value: Any) -> str:
+    from streams.claims.errors import ClaimError
+    from streams.claims.names import base_of
+
+    text = _text(value)
+    url = text if "://" in text else Path(text).expanduser().absolute().as_uri()
+    try:
+        base_of(url)
+    except ClaimError as error:
+        raise ValueError(str(error)) from None
+    return url
+
+
 def _boolean(value: Any) -> bool:
     if isinstance(value, bool):
         return value
@@ -269,6 +282,7 @@ REDIS = Kind("URL", "URL", _redis)
 URL = Kind("URL", "URL", _url)
 PATH = Kind("path", "PATH", _path)
 FILE = Kind("file", "FILE", _file)
+OBJECTS = Kind("URL or folder", "URL", _objects)
 BOOLEAN = Kind("yes or no", "yes|no", _boolean, ("yes", "no"))
 NAMES = Kind("names", "NAME,...", _names)
 CAPABILITIES = Kind("names", "SIDE/NAME,...", _capabilities)

@@ -94,6 +94,15 @@ class Settings:
     redis: str | None = _setting(
         None, kinds.REDIS, "stores", "Redis for shared stores; memory keeps them in this process"
     )
+    objects: str | None = _setting(
+        None,
+        kinds.OBJECTS,
+        "objects",
+        "object store for large payloads, such as s3://bucket/edge or a folder",
+    )
+    cloud_objects: str | None = _setting(
+        None, kinds.OBJECTS, "objects", "object store of the cloud's side; without it no object goes there"
+    )
     ledger: str = _setting(
         "auto",
         kinds.choice("auto", "require"),
