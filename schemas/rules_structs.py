@@ -179,9 +179,10 @@ class RulesFile(RulesPart, frozen=True, kw_only=True):
     """The file with its tasks under `tasks`. In the flat form the tasks stand beside the other keys.
 
     `apps` are the Python modules, or files beside the rules file, whose capabilities a worker serves, and
-    `decomposers` those that split requests in code, `merges` those with merge strategies. `hosts` may be fetched from where a request names a URL.
-    `prices` are by `SIDE/CAPABILITY`. `cache_s` is how long answers are kept, 0: not at all. `stale_s` is how
-    old a kept answer may be that stands in where a task has no other; 0: none does.
+    `decomposers` those that split requests in code, `merges` those with merge strategies. `hosts` may be
+    fetched from where a request names a URL. `prices` are by `SIDE/CAPABILITY`. `cache_s` is how long answers
+    are kept, 0: not at all. `stale_s` is how old a kept answer may be that stands in where a task has no
+    other; 0: none does.
     """
 
     tasks: dict[Name, TaskRule] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streams.merge.parts import Merged, Part, distinct, is_map
+from streams.merge.parts import Merged, Part, distinct, is_map, lowest_confidence
 from streams.merge.priority_override import standing
 
 
@@ -22,8 +22,8 @@ def first_complete(parts: Sequence[Part], params: Mapping[str, Any]) -> Merged:
     keys = tuple(params.get("keys", ()))
     for part in ranked:
         if _is_complete(part.output, keys):
-            return Merged(part.output, part.confidence)
-    return Merged(ranked[0].output, ranked[0].confidence, ("no step gave a complete output",))
+            return Merged(part.output, lowest_confidence([part]))
+    return Merged(ranked[0].output, lowest_confidence(ranked[:1]), ("no step gave a complete output",))
 
 
 def _is_complete(output: Any, keys: tuple[str, ...]) -> bool:

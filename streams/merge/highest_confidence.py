@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streams.merge.parts import Merged, Part, certainty, distinct
+from streams.merge.parts import Merged, Part, certainty, distinct, lowest_confidence
 
 
 def highest_confidence(parts: Sequence[Part], params: Mapping[str, Any]) -> Merged:
@@ -16,7 +16,7 @@ def highest_confidence(parts: Sequence[Part], params: Mapping[str, Any]) -> Merg
     Missing parts: the best of those present.
     """
     best = min(distinct(parts), key=_standing)
-    return Merged(best.output, best.confidence)
+    return Merged(best.output, lowest_confidence([best]))
 
 
 def _standing(part: Part) -> tuple[float, str]:

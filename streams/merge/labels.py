@@ -46,7 +46,7 @@ def mean(weighted: Sequence[tuple[float, float]]) -> float:
 
 
 def is_label_map(value: Mapping[str, Any], listed: bool) -> bool:
-    """`{label: probability}`: at least two labels that sum to 1, or any finite numbers where it is `listed`."""
+    """`{label: probability}`: at least two labels that sum to 1, or any finite numbers where `listed`."""
     numbers = list(value.values())
     if not all(is_number(number) and is_finite(number) for number in numbers):
         return False

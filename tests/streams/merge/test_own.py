@@ -10,7 +10,7 @@ from edgeway.errors import UsageError
 from edgeway.rules_of import load_rules, require_merges
 from schemas.messages import Merge
 from schemas.rules import RulesError
-from streams.merge import BUILT_IN, MergeError, Merged, Part, combine, installed, merge_strategy
+from streams.merge import BUILT_IN, Merged, MergeError, Part, combine, installed, merge_strategy
 
 LONGEST = """
 from streams.merge import Merged, merge_strategy

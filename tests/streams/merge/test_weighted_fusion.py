@@ -69,3 +69,70 @@ def test_weights_of_nothing_fall_back_to_the_plain_mean():
 
 def test_huge_numbers_do_not_run_over():
     assert weighted_fusion([Part("a", 1.7e308, weight=3.0), Part("b", 1.6e308)], {}).output < float("inf")
+
+
+def test_equal_values_are_believed_together():
+    parts = [Part("a", {"t": "x"}, 0.4), Part("b", {"t": "y"}, 0.6), Part("c", {"t": "x"}, 0.4)]
+    assert weighted_fusion(parts, {}).output == {"t": "x"}
+
+
+def test_null_says_nothing_where_another_says_something():
+    assert weighted_fusion([Part("a", {"n": None}, 1.0), Part("b", {"n": 2}, 0.1)], {}).output == {"n": 2}
+    assert weighted_fusion([Part("a", {"n": None})], {}).output == {"n": None}
+
+
+def test_lists_of_labels_with_scores_are_added_label_by_label():
+    cat, dog = {"label": "cat", "index": 1}, {"label": "dog", "index": 2}
+    parts = [
+        Part("a", {"classes": [{**cat, "score": 0.8}, {**dog, "score": 0.2}]}, weight=1.0),
+        Part("b", {"classes": [{**dog, "score": 0.9}]}, weight=3.0),
+    ]
+    (first, second) = weighted_fusion(parts, {}).output["classes"]
+    assert first == {**dog, "score": pytest.approx(0.725)}
+    assert second == {**cat, "score": pytest.approx(0.2)}
+
+
+def test_a_label_and_its_score_go_together():
+    parts = [
+        Part("a", {"label": "cat", "score": 0.9}, weight=0.2),
+        Part("b", {"label": "dog", "score": 0.6}, weight=0.4),
+        Part("c", {"label": "dog", "score": 0.7}, weight=0.4),
+    ]
+    assert weighted_fusion(parts, {}).output == {"label": "dog", "score": pytest.approx(0.52)}
+
+
+def test_the_label_is_that_of_the_fused_scores():
+    parts = [
+        Part("a", {"label": "cat", "p": {"cat": 0.51, "dog": 0.49}}, 0.9),
+        Part("b", {"label": "dog", "p": {"cat": 0.0, "dog": 1.0}}, 0.8),
+    ]
+    assert weighted_fusion(parts, {}).output["label"] == "dog"
+    # Labels of another kind than the scores are their own.
+    other = [Part("a", {"label": "big", "p": {"x": 0.9, "y": 0.1}}), Part("b", {"label": "small"}, 0.5)]
+    assert weighted_fusion(other, {}).output["label"] == "big"
+
+
+def test_lists_of_measures_are_averaged_place_by_place_and_ids_are_not():
+    parts = [Part("a", {"v": [1.0, 0], "ids": [5, 9]}), Part("b", {"v": [0.0, 1.0], "ids": [7, 1]})]
+    assert weighted_fusion(parts, {}).output == {"v": [0.5, 0.5], "ids": [5, 9]}
+    odd = weighted_fusion([Part("a", {"v": [float("nan"), 1.0]}, 1.0), Part("b", {"v": [2.0, 3.0]}, 0.1)], {})
+    assert odd.output == {"v": [2.0, 3.0]}
+    assert "step a: output.v holds what is no finite number" in odd.warnings[0]
+
+
+def test_lists_of_other_lengths_and_finds_in_images_are_values():
+    box = {"label": "cat", "score": 0.5, "box": [0, 0, 1, 1]}
+    parts = [Part("a", {"v": [1.0], "o": [box, box]}, 0.9), Part("b", {"v": [1.0, 2.0], "o": [box]}, 0.8)]
+    assert weighted_fusion(parts, {}).output == {"v": [1.0], "o": [box, box]}
+
+
+def test_claims_are_taken_whole_and_alike_where_their_content_is():
+    claim = {"dataref": "s3://near/1", "sha256": "a" * 64, "size": 9}
+    parts = [
+        Part("a", claim, 0.5),
+        Part("b", {**claim, "dataref": "s3://far/2", "content_type": "image/png"}, 0.5),
+        Part("c", {**claim, "sha256": "b" * 64, "size": 7}, 0.9),
+    ]
+    assert weighted_fusion(parts, {}).output == claim
+    mixed = weighted_fusion([parts[0], Part("d", {"size": 1})], {}).output
+    assert mixed == {"a": claim, "size": 1}
