@@ -8,6 +8,7 @@ from collections.abc import Callable
 from edgeway.errors import UsageError
 from edgeway.roles.budgets import budget_for
 from edgeway.roles.caches import cache_for
+from edgeway.roles.cancellations import follow_cancellations
 from edgeway.roles.process import Process
 from schemas.rules import Rules
 from schemas.topics import JOINS
@@ -26,22 +27,29 @@ def add_aggregator(process: Process) -> None:
     """
     have = process.settings
     counts = Counts()
+    strategies = dict(installed(process.rules.merges))
     errands = Errands(process.clock, cache_for(process), budget_for(process))
+    cancelled = follow_cancellations(process, lambda key, _: aggregator.cancel(key, process.clock.now()))
     aggregator = Aggregator(
         AiokafkaReader(process.options),
         process.clock,
-        strategies=installed(),
+        strategies=strategies,
         limits=Limits(
             joins=max(1, have.open_joins // have.partitions), bytes=max(1, have.open_bytes // have.partitions)
         ),
         counts=counts,
         errands=errands,
+        cancelled=cancelled,
     )
 
     def prepare(rules: Rules) -> Callable[[], None]:
         require_detectors(rules)
+        merges = installed(rules.merges)
 
         def adopt() -> None:
+            # The tables of all partitions hold this one map.
+            strategies.clear()
+            strategies.update(merges)
             aggregator.replies = frozenset(rules.reply_topics)
             errands.keep_s = rules.cache_s
 

@@ -46,12 +46,14 @@ class Aggregator:
         limits: Limits | None = None,
         counts: Counts | None = None,
         errands: Errands | None = None,
+        cancelled: Container[str] = frozenset(),
     ) -> None:
         self.counts = Counts() if counts is None else counts
         self._reader = reader
         self._clock = clock
         self._strategies = strategies
         self._limits = Limits() if limits is None else limits
+        self._cancelled = cancelled
         self._publisher = Publisher(replies)
         self._tenures: dict[int, Tenure] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -80,7 +82,7 @@ class Aggregator:
     def assigned(self, lane: Lane) -> None:
         """Take over `lane`. Must be called on the event loop: it may start to read `results`."""
         self.revoked_partition(lane.partition)
-        table = Table(self._strategies, self._limits, self.counts)
+        table = Table(self._strategies, self._limits, self.counts, self._cancelled)
         now = self._clock.now()
         tenure = self._tenures[lane.partition] = Tenure(lane, table, now)
         if tenure.is_live:
@@ -133,6 +135,14 @@ class Aggregator:
             effects = Effects()
             tenure.table.tick(now, effects)
             self._carry_out(tenure, now, effects)
+
+    def cancel(self, key: str, now: int) -> None:
+        """The caller of the scoped id `key` no longer wants the answer: the next tick gives it. What is
+        answered stays answered. A plan that comes later is looked up in the `cancelled` of this aggregator.
+        """
+        for tenure in self._tenures.values():
+            if tenure.table.cancel(key, now):
+                return
 
     def refuse(self, record: Record, failure: Failure) -> Sequence[Output]:
         """The error result of the request that a bad record of `joins` belongs to; its join is closed."""
@@ -215,6 +225,8 @@ class Aggregator:
         """The records of `effects`; a dispatch that cannot be sent may cause more of them."""
         outputs: list[Output] = []
         for join, dispatch in effects.dispatches:
+            if join.is_over:
+                continue  # it was closed further down the batch, and what the attempt may cost is free again
             if self._publisher.must_examine(join, dispatch):
                 join.unsent |= {(dispatch.step, dispatch.attempt)}
                 self._unsent.append((tenure, join, dispatch))
@@ -232,5 +244,7 @@ class Aggregator:
                 self.counts.degraded += 1
         for answer in effects.answers:
             metrics.ANSWER_S.observe(max(0, now - answer.request.accepted) / 1000.0)
+            for kind in answer.result.degraded:
+                metrics.DEGRADED.labels(kind).inc()
             outputs.extend(self._publisher.answer(answer, tenure.lane.partition))
         return outputs

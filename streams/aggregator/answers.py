@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import msgspec
 
 from schemas.messages import Failure, Merge, Model, Partial, Plan, RequestInfo, Result, Side, Status, Timings
+from streams.aggregator.degraded import INACCURATE, ordered, standing_in, why
 from streams.aggregator.join import Join
 from streams.aggregator.progress import Progress
 from streams.merge import Merged, Part, Strategy, combine
 
-INACCURATE = "possibly inaccurate"
-"""The warning of every approximate answer."""
+__all__ = ["INACCURATE", "answer", "refusal"]
 _COLLECT = Merge(strategy="collect")
 
 
@@ -27,6 +27,8 @@ def answer(join: Join, strategies: Mapping[str, Strategy], now: int) -> Result:
     missing: list[Progress] = []
     for step in join.steps.values():
         (missing if step.answer is None else answered).append(step)
+    if plan.stand_in is not None and not answered:
+        return _stand_in(join, plan.stand_in, missing, now)
     merged = _merge(plan, answered, strategies)
     error = _failure(plan.request, missing) if missing or not answered else None
     if isinstance(merged, Failure):
@@ -42,6 +44,13 @@ def _given(answer: Result, request: RequestInfo) -> Result:
     if answer.id == request.id and answer.privacy is privacy:
         return answer
     return msgspec.structs.replace(answer, id=request.id, privacy=privacy)
+
+
+def _stand_in(join: Join, older: Result, missing: list[Progress], now: int) -> Result:
+    """The older answer instead of an error."""
+    plan = join.plan
+    words = set[str]().union(*(why(step, plan.decisions) for step in missing))
+    return standing_in(plan, older, words, now, sum(join.costs.values()))
 
 
 def refusal(request: RequestInfo, failure: Failure, *, plan: Plan | None = None, cost: float = 0.0) -> Result:
@@ -114,6 +123,7 @@ def _result(
     timings: dict[str, Timings] = {}
     models: dict[str, Model] = {}
     sides: dict[str, Side] = {}
+    degraded: set[str] = set()
     approximate = False
     warnings: list[str] = []
     claim = None
@@ -123,15 +133,19 @@ def _result(
         assert step.side is not None
         timings[step.name] = _timings(partial.timings, total)
         sides[step.name] = step.side
-        if step.approximate and not approximate:
+        if step.approximate:
+            if not approximate:
+                warnings.insert(0, INACCURATE)
             approximate = True
-            warnings.insert(0, INACCURATE)
+            degraded |= why(step, plan.decisions)
         if step.low:
             warnings.append(_low(step, len(plan.steps) > 1))
         if partial.model is not None:
             models[step.name] = partial.model
         if len(plan.steps) == 1:
             claim = partial.claim
+    if status == "partial":
+        degraded.add("parts_missing")
     return Result(
         id=plan.request.id,
         status=status,
@@ -153,6 +167,7 @@ def _result(
         claim=claim,
         privacy=plan.request.privacy,
         cached=bool(answered) and all(step.answer is not None and step.answer.cached for step in answered),
+        degraded=ordered(degraded) if degraded else (),
     )
 
 

@@ -15,6 +15,9 @@ from streams.privacy.masks import BadMask, restore
 from streams.references import Unresolved, resolve
 
 _NONE: frozenset[tuple[str, int]] = frozenset()
+_FORBIDDEN = Failure(
+    code="no_placement", message="the privacy verdict closes the cloud to this request; start a local worker"
+)
 
 
 class Dispatch(NamedTuple):
@@ -80,14 +83,18 @@ class Join:
         for subtask, started in checkpoint.started.items():
             place = parse_subtask_id(subtask)
             step = self.steps.get(place.step)
-            if step is not None and place.attempt < len(step.step.attempts):
+            if step is None or place.attempt >= len(step.step.attempts):
+                continue
+            # Of another plan the same index may be an attempt elsewhere, which nobody has started.
+            if step.step.attempts[place.attempt].side == place.side:
                 step.started[place.attempt] = started
         for partial in checkpoint.partials:
             self.take(partial, parse_subtask_id(partial.subtask), at)
 
     def can_be_replaced_by(self, plan: Plan) -> bool:
-        """Whether rules changed between the two plans and nothing is answered yet."""
-        return plan.rules != self.plan.rules and all(step.is_untouched for step in self.steps.values())
+        """Whether rules changed between the two plans, and nothing is answered nor started since by us: what
+        was started may not be started again, and what waits to be sent is of the older plan."""
+        return plan.rules != self.plan.rules and all(step.is_as_planned for step in self.steps.values())
 
     def replace(self, plan: Plan, at: int) -> None:
         """Go on under `plan`."""
@@ -107,8 +114,8 @@ class Join:
         return True
 
     def refuse(self, failure: Failure) -> None:
-        """Let the whole request fail at the next `advance`."""
-        self.doom = failure
+        """Let the whole request fail at the next `advance`; the first reason stays."""
+        self.doom = self.doom or failure
 
     def attempt_failed(self, step: str, index: int, failure: Failure) -> None:
         """A dispatch could not be sent, so it counts as an attempt that failed."""
@@ -146,13 +153,14 @@ class Join:
         return deadline
 
     def checkpoint(self) -> Checkpoint:
-        """Everything a new owner must know."""
-        started = {
-            subtask_id(self.id, step.name, step.step.attempts[index].side, index): at
-            for step in self.steps.values()
-            for index, at in step.started.items()
-            if (step.name, index) not in self.unsent
-        }
+        """Everything a new owner must know. What could not be sent was not started: it is tried again."""
+        started: dict[str, int] = {}
+        for step in self.steps.values():
+            for index, at in step.started.items():
+                subtask = subtask_id(self.id, step.name, step.step.attempts[index].side, index)
+                was_refused = index in step.failures and subtask not in self.partials
+                if (step.name, index) not in self.unsent and not was_refused:
+                    started[subtask] = at
         return Checkpoint(plan=self.plan, partials=tuple(self.partials.values()), started=started)
 
     def _adopt(self, plan: Plan, at: int) -> None:
@@ -186,6 +194,10 @@ class Join:
             return step.is_decided
         index, trigger = chosen
         plan = self.plan
+        if step.step.attempts[index].side == "cloud" and not plan.request.privacy.cloud_allowed:
+            step.start(index, trigger, now)
+            step.failures[index] = _FORBIDDEN
+            return True
         try:
             inputs = resolve(step.step.inputs, plan.inputs, plan.params, plan.query, self._outputs(step))
         except Unresolved as error:

@@ -36,8 +36,9 @@ class Counts:
 
     orphans: partials dropped because no plan came. late: partials after the answer. duplicates: records that
     say what is known. conflicts: ids used again for other content. shed: plans answered `overloaded`.
-    degraded: joins not checkpointed, takeovers that could not read `results`. ok, partial, error:
-    answers by status. approximate: answers so marked. checkpoints, dispatches: how many were written.
+    cancelled: requests that their callers no longer wanted. degraded: joins not checkpointed, takeovers that
+    could not read `results`. ok, partial, error: answers by status. approximate: answers so marked.
+    checkpoints, dispatches: how many were written.
     """
 
     orphans: int = 0
@@ -45,6 +46,7 @@ class Counts:
     duplicates: int = 0
     conflicts: int = 0
     shed: int = 0
+    cancelled: int = 0
     degraded: int = 0
     ok: int = 0
     partial: int = 0

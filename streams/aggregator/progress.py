@@ -12,8 +12,9 @@ class Progress:
     """What is known of a step. `started`, `failures` and `weak` are by attempt index; times in ms.
 
     An attempt is in flight from its dispatch until it failed or gave a weak answer. A step is decided once
-    it has an `answer` or a `failure`; nothing that comes later changes that. `low` says that a local answer
-    below the threshold was taken because the plan allows no better place.
+    it has an `answer` or a `failure`; nothing that comes later changes that. `side` and `slot` say where the
+    answer came from: `slot` is the attempt's index, None where the plan has no such attempt. `low` says that
+    a local answer below the threshold was taken because the plan allows no better place.
     """
 
     __slots__ = (
@@ -24,6 +25,7 @@ class Progress:
         "low",
         "name",
         "side",
+        "slot",
         "slow_ms",
         "started",
         "step",
@@ -41,6 +43,7 @@ class Progress:
         self.weak: dict[int, Partial] = {}
         self.answer: Partial | None = None
         self.side: Side | None = None
+        self.slot: int | None = None
         self.approximate = False
         self.low = False
         self.failure: Failure | None = None
@@ -53,6 +56,21 @@ class Progress:
     def is_untouched(self) -> bool:
         """Whether no attempt has answered in any way."""
         return not (self.is_decided or self.failures or self.weak)
+
+    @property
+    def is_as_planned(self) -> bool:
+        """Whether nothing happened to the step but what its router did."""
+        return self.is_untouched and self.started.keys() <= {0}
+
+    @property
+    def is_below(self) -> bool:
+        """Whether the answer that was taken claims less confidence than the threshold."""
+        return self.answer is not None and self._is_below(self.answer)
+
+    @property
+    def fell_back_by(self) -> Trigger | None:
+        """The trigger by which the attempt that answered was started, where that is known."""
+        return None if self.slot is None else self.triggers.get(self.slot)
 
     def start(self, index: int, trigger: Trigger, now: int) -> None:
         """Note that attempt `index` is dispatched."""
@@ -149,7 +167,7 @@ class Progress:
         return not (threshold is None or confidence is None or confidence >= threshold)
 
     def _win(self, partial: Partial, side: Side, slot: int | None) -> None:
-        self.answer, self.side = partial, side
+        self.answer, self.side, self.slot = partial, side, slot
         if side == "local":
             below = self._is_below(partial)
             self.approximate = below or (bool(slot) and self._is_fallback(slot))

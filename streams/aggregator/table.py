@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
-import msgspec
-
-from schemas.ids import conflicting, parse_subtask_id, scoped, unscoped
+from schemas.ids import parse_subtask_id, scoped, unscoped
 from schemas.messages import Checkpoint, Failure, Partial, Plan, RequestInfo, Result
 from streams.aggregator.answered import Answered
 from streams.aggregator.answers import answer, refusal
@@ -15,24 +13,32 @@ from streams.aggregator.join import Dispatch, Join
 from streams.aggregator.leavings import paid_of
 from streams.aggregator.limits import Counts, Limits
 from streams.aggregator.orphans import Orphan, Orphans
+from streams.aggregator.refusals import CANCELLED, OVERLOADED, conflict_of, same
 from streams.aggregator.timers import Timers
 from streams.merge import Strategy
 
 _ALL = float("inf")
-_OVERLOADED = "too many requests are open; send fewer at a time, or try again later"
 
 
 class Table:
     """Takes in the records of a lane and says what follows from them.
 
     While `absorbing` (a takeover still reads the log) it draws no conclusions. An offset that is not among
-    the finished ones is held by a join or an orphan, and comes out as finished later.
+    the finished ones is held by a join or an orphan, and comes out as finished later. A request whose scoped
+    id is among the `cancelled` is answered so, whenever its plan comes.
     """
 
-    def __init__(self, strategies: Mapping[str, Strategy], limits: Limits, counts: Counts) -> None:
+    def __init__(
+        self,
+        strategies: Mapping[str, Strategy],
+        limits: Limits,
+        counts: Counts,
+        cancelled: Container[str] = frozenset(),
+    ) -> None:
         self._strategies = strategies
         self._limits = limits
         self._counts = counts
+        self._cancelled = cancelled
         self._joins: dict[str, Join] = {}
         self._orphans = Orphans()
         self._answered = Answered(limits)
@@ -122,6 +128,21 @@ class Table:
             request = RequestInfo(id=request_id, tenant=tenant, accepted=now, deadline=now)
             self._say(key, request, refusal(request, failure), now, effects)
 
+    def cancel(self, key: str, now: int) -> bool:
+        """The caller of `key` no longer wants its answer: an open join is closed by the next tick. False
+        where none is open.
+
+        Not at once: like a deadline, this is no record of the lane, and speaks under the same rule.
+        """
+        join = self._joins.get(key)
+        if join is None or join.doom is not None:
+            return False
+        join.refuse(CANCELLED)
+        self._counts.cancelled += 1
+        if not self.absorbing:
+            self._timers.set(join, now)
+        return True
+
     def attempt_failed(
         self, join: Join, dispatch: Dispatch, failure: Failure, now: int, effects: Effects
     ) -> None:
@@ -135,7 +156,7 @@ class Table:
         join = self._joins.pop(key, None)
         if join is not None:
             self._let_go(join)
-            if _same(join.plan.request.digest, digest):
+            if same(join.plan.request.digest, digest):
                 effects.finished.extend(join.offsets)
             else:
                 self._conflict(join.plan, join.offsets, at, effects)
@@ -180,9 +201,14 @@ class Table:
         join.checkpoint_at = place.at + self._limits.checkpoint_ms
         while len(self._orphans) and self.size >= self._limits.bytes:
             self._drop_orphans(_ALL, effects, most=1)
-        if self.is_full and self.may_shed:
+        if join.id in self._cancelled:
+            self._counts.cancelled += 1
+            join.refuse(CANCELLED)
+        # What is answered by itself holds nothing, unless a takeover must hear first what was answered.
+        is_held = self.absorbing or (join.doom is None and join.plan.answer is None)
+        if is_held and self.is_full and self.may_shed:
             self._counts.shed += 1
-            join.refuse(Failure(code="overloaded", message=_OVERLOADED))
+            join.refuse(OVERLOADED)
             self._close(join, [place.offset], now, effects)
             return
         self._joins[join.id] = join
@@ -198,7 +224,7 @@ class Table:
     def _again(self, join: Join, plan: Plan, place: Place, now: int, effects: Effects) -> None:
         """Another plan of an open request. What it set aside for subtasks that the other does not have is
         free."""
-        if not _same(join.plan.request.digest, plan.request.digest):
+        if not same(join.plan.request.digest, plan.request.digest):
             self._conflict(plan, [place.offset], now, effects)
         elif join.can_be_replaced_by(plan):
             older = join.plan
@@ -212,21 +238,12 @@ class Table:
         effects.unneeded += [subtask for subtask in paid_of(plan) if subtask not in needed]
 
     def _conflict(self, plan: Plan, offsets: list[int], now: int, effects: Effects) -> None:
-        """Answer a repeated id with other content under an id of its own, which the same content always
-        gets."""
+        """Answer a repeated id with other content under an id of its own."""
         self._counts.conflicts += 1
-        request = plan.request
-        other = conflicting(request.id, request.digest or "")
-        message = f"its id stands for another request already; choose a new one (this is answered as {other})"
-        key = scoped(request.tenant, other)
-        if key in self._joins or key in self._answered:
+        join = conflict_of(plan, now)
+        if join.id in self._joins or join.id in self._answered:
             effects.finished.extend(offsets)
             return
-        renamed = msgspec.structs.replace(
-            plan, request=msgspec.structs.replace(request, id=other), answer=None, cache=None
-        )
-        join = Join(renamed, now)
-        join.refuse(Failure(code="id_conflict", message=message))
         join.offsets.extend(offsets)
         self._joins[join.id] = join
         self._conclude(join, now, effects)
@@ -281,7 +298,3 @@ class Table:
                 return
             self._counts.orphans += 1
             effects.finished.append(found[1].offset)
-
-
-def _same(one: str | None, other: str | None) -> bool:
-    return one is None or other is None or one == other

@@ -122,9 +122,9 @@ def test_a_failed_step_does_not_speak_for_the_others() -> None:
 
 def test_an_approximate_answer_says_whether_a_better_one_was_late_or_not_allowed() -> None:
     low = "low confidence: below the threshold 0.9 and no better place was allowed"
-    weak = Result(id="r", status="ok", approximate=True, warnings=("possibly inaccurate", low))
+    weak = Result(id="r", status="ok", approximate=True, warnings=("possibly inaccurate (可能不准确)", low))
     assert explain(weak) == ["The answer is approximate: no better place was allowed."]
-    late = Result(id="r", status="ok", approximate=True, warnings=("possibly inaccurate",))
+    late = Result(id="r", status="ok", approximate=True, warnings=("possibly inaccurate (可能不准确)",))
     assert explain(late) == ["The answer is approximate: a better one did not come in time."]
 
 

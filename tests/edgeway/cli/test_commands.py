@@ -253,14 +253,14 @@ def test_results_for_people() -> None:
         confidence=0.97,
         sides={"intent": "cloud"},
         timings={"intent": Timings(total_ms=35)},
-        warnings=("possibly inaccurate",),
+        warnings=("possibly inaccurate (可能不准确)",),
         decisions=(Decision(step="intent", side="cloud", rule="fixed_side"),),
     )
     assert short(result) == f"r1  ok  cloud  35 ms  {json.dumps({'intent': '卡'}, ensure_ascii=False)}"
     assert full(result) == [
         "r1: ok, confidence 0.97 (intent by the cloud)",
         '  output: {"intent": "卡"}',
-        "  warning: possibly inaccurate",
+        "  warning: possibly inaccurate (可能不准确)",
         "  - Step intent went to the cloud: the rules name this side.",
     ]
     failed = Result(

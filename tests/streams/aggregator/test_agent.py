@@ -7,11 +7,24 @@ import pytest
 from schemas.codec import decode
 from schemas.ids import conflicting, scoped
 from schemas.messages import Attempt, Checkpoint, Merge, Result, Step, Subtask
+from streams import metrics
 from streams.aggregator import Limits
 from streams.aggregator.answered import Answered
 from streams.delivery.records import Batch, Cleared
 from streams.merge import Merged
-from tests.helpers.aggregation import CLOUD, LOCAL, T0, Host, World, high, partial, plan, step
+from tests.helpers.aggregation import (
+    CLOUD,
+    CLOUD_FIRST,
+    LOCAL,
+    LOCAL_LAST,
+    T0,
+    Host,
+    World,
+    high,
+    partial,
+    plan,
+    step,
+)
 
 
 @pytest.fixture
@@ -217,7 +230,7 @@ async def test_a_strategy_of_a_user_may_return_anything(world):
     world.append(asked)
     world.append(partial(asked))
     await host.settled()
-    assert [found.error.code for found in world.answers()] == ["bad_output"]
+    assert [found.error.code for found in world.answers()] == ["merge_failed"]
 
 
 async def test_a_repeated_id_with_other_content_is_a_conflict_and_disturbs_nothing(world):
@@ -559,3 +572,93 @@ async def test_a_bad_record_that_was_answered_is_not_answered_again_by_a_takeove
     await host.settled()
     assert [found.error.code for found in world.answers()] == ["malformed"]
     assert world.committed == 1
+
+
+async def test_a_cancelled_request_is_answered_so_by_the_next_tick(world):
+    host = Host(world)
+    asked = plan("r", tenant="acme")
+    world.append(asked)
+    world.append(partial(asked, confidence=0.2, cost=0.25))
+    await host.settled()
+    host.aggregator.cancel(scoped("acme", "r"), world.clock.now())
+    assert world.answers() == []
+    await host.settled()
+    (found,) = world.answers()
+    assert (found.status, found.error.code, found.cost, found.tenant) == ("error", "cancelled", 0.25, "acme")
+    assert world.committed == len(world.joins)
+    assert host.aggregator.counts.cancelled == 1
+    world.append(partial(asked, side="cloud", attempt=1))
+    host.aggregator.cancel(scoped("acme", "r"), world.clock.now())
+    await host.settled()
+    assert len(world.answers()) == 1
+
+
+async def test_a_plan_that_comes_after_its_cancellation_is_closed_at_once(world):
+    cancelled: set[str] = {"r"}
+    host = Host(world, cancelled=cancelled)
+    world.append(plan("r"))
+    world.append(plan("q"))
+    await host.settled()
+    assert [(found.id, found.error.code) for found in world.answers()] == [("r", "cancelled")]
+    cancelled.add("q")  # told of by nobody: the next owner finds it
+    await host.crash()
+    await host.settled()
+    assert [found.id for found in world.answers()] == ["r", "q"]
+
+
+async def test_a_cancellation_during_a_takeover_cancels_what_is_not_answered(world):
+    host = Host(world)
+    world.append(plan("done"))
+    world.append(plan("open"))
+    world.append(partial("done"))
+    await host.read()
+    await host.crash(written=True)
+    await host.read()
+    for name in ("done", "open"):
+        host.aggregator.cancel(name, world.clock.now())
+    await host.settled()
+    assert [(found.id, found.status) for found in world.answers()] == [("done", "ok"), ("open", "error")]
+    assert host.aggregator.open_joins == 0
+
+
+async def test_what_is_closed_further_down_the_batch_dispatches_nothing(world):
+    host = Host(world)
+    asked = plan("r", step("s", CLOUD_FIRST, LOCAL_LAST))
+    world.append(asked)
+    world.clock.time += 600
+    world.append(partial(asked, side="cloud"))
+    await host.settled()
+    assert [found.status for found in world.answers()] == ["ok"]
+    assert world.subtasks() == []
+
+
+async def test_a_late_batch_with_plans_of_two_rules_breaks_nothing(world):
+    host = Host(world)
+    world.append(plan("r", step("s", CLOUD_FIRST, LOCAL_LAST)))
+    world.append(plan("r", step("t", LOCAL), rules="v2"))
+    world.clock.time += 600
+    await host.settled()
+    assert [subtask.id for subtask in world.subtasks()] == ["r/s/local/1"]
+
+
+async def test_a_full_table_gives_what_is_answered_already(world):
+    host = Host(world, Limits(joins=1))
+    world.append(plan("held"))
+    world.append(plan("given", answer=Result(id="given", status="ok", output=1)))
+    world.append(plan("shed"))
+    await host.settled()
+    assert [(found.id, found.status) for found in world.answers()] == [("given", "ok"), ("shed", "error")]
+
+
+async def test_degraded_answers_are_counted_by_their_words(world):
+    def count(kind: str) -> float:
+        return metrics.DEGRADED.labels(kind)._value.get()
+
+    before = count("cloud_slow"), count("low_confidence")
+    host = Host(world)
+    asked = plan()
+    world.append(asked)
+    world.append(partial(asked, confidence=0.1))
+    await host.settled()
+    await host.pass_time(600)
+    assert (count("cloud_slow"), count("low_confidence")) == (before[0] + 1, before[1] + 1)

@@ -387,3 +387,34 @@ def test_a_checkpoint_restores_everything():
     give(again, partial(asked, "b"), at=T0 + 300)
     assert (result(again).status, result(again).cost) == ("ok", 1.5)
     assert again.checkpoint().partials[:1] == join.checkpoint().partials
+
+
+def test_a_plan_of_which_more_was_started_is_not_replaced():
+    """What it started waits to be sent, and may not be started again."""
+    join = Join(plan(), T0)
+    assert len(join.advance(T0 + 500)) == 1
+    assert not join.can_be_replaced_by(plan(rules="v2"))
+
+
+def test_a_checkpoint_of_another_plan_starts_nothing_that_it_did_not_start():
+    first = plan("r", step("s", LOCAL, CLOUD))
+    older = Join(first, T0)
+    older.advance(T0 + 500)
+    join = Join(plan("r", step("s", LOCAL, LOCAL_LAST), rules="v2"), T0)
+    join.merge(older.checkpoint(), T0)
+    assert [dispatch.attempt for dispatch in join.advance(T0 + 500)] == [1]
+
+
+def test_what_could_not_be_sent_is_tried_again_by_the_next_owner():
+    asked = plan("r", step("s", slow_ms=9_000), step("t", LOCAL))
+    join = Join(asked, T0)
+    give(join, partial(asked, confidence=0.3))
+    join.attempt_failed("s", 1, Failure(code="no_placement", message="closed"))
+    join.advance(T0 + 11)
+    assert "r/s/cloud/1" not in join.checkpoint().started
+
+
+def test_a_verdict_keeps_every_attempt_from_the_cloud_before_it_is_dispatched():
+    asked = high(plan("r", step("s", LOCAL, CLOUD, LOCAL_LAST)))
+    join = Join(asked, T0)
+    assert give(join, partial(asked, error=True)) == [Dispatch("s", 2, "failed", {"text": "hello"})]
