@@ -20,11 +20,13 @@ from streams.aggregator.limits import Counts, Limits
 from streams.aggregator.publisher import Publisher
 from streams.aggregator.table import Table
 from streams.aggregator.takeover import Tenure, key_of
+from streams.aggregator.telemetry import Telemetry
 from streams.delivery.clock import Clock
 from streams.delivery.driver import Reader
 from streams.delivery.lane import Lane
 from streams.delivery.records import Batch, Output, Record
 from streams.merge import BUILT_IN, Strategy
+from streams.tracing import Tracer
 
 CLOSE_S = 5.0
 
@@ -46,12 +48,14 @@ class Aggregator:
         limits: Limits | None = None,
         counts: Counts | None = None,
         errands: Errands | None = None,
+        tracer: Tracer | None = None,
         cancelled: Container[str] = frozenset(),
     ) -> None:
         self.counts = Counts() if counts is None else counts
         self._reader = reader
         self._clock = clock
         self._strategies = strategies
+        self._telemetry = Telemetry(tracer)
         self._limits = Limits() if limits is None else limits
         self._cancelled = cancelled
         self._publisher = Publisher(replies)
@@ -73,6 +77,10 @@ class Aggregator:
     @property
     def open_joins(self) -> int:
         return sum(len(tenure.table) for tenure in self._tenures.values())
+
+    def oldest(self, now: int) -> int:
+        """The age in ms of the oldest open join, 0 without one."""
+        return max((tenure.table.oldest(now) for tenure in self._tenures.values()), default=0)
 
     @property
     def is_caught_up(self) -> bool:
@@ -118,6 +126,8 @@ class Aggregator:
         tenure.begin(batch.records[0].timestamp, self._reader, self._clock, self.counts)
         await tenure.has_room()
         now = self._clock.now()
+        if tenure.is_live:
+            self._telemetry.read(batch.records, now)
         effects = Effects()
         try:
             for record in batch.records:
@@ -242,8 +252,8 @@ class Aggregator:
                 outputs.append(written)
             elif not join.is_over:
                 self.counts.degraded += 1
+        self._telemetry.answered(effects, now)
         for answer in effects.answers:
-            metrics.ANSWER_S.observe(max(0, now - answer.request.accepted) / 1000.0)
             for kind in answer.result.degraded:
                 metrics.DEGRADED.labels(kind).inc()
             outputs.extend(self._publisher.answer(answer, tenure.lane.partition))

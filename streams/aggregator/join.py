@@ -40,13 +40,15 @@ class Join:
     sends them together with the plan and again if it dies, so they count as started when the plan was
     appended.
     `offsets`, `size`, `scheduled` and `checkpoint_at` are the table's book-keeping; `unsent` are the (step,
-    attempt) pairs that are dispatched and still wait for their examination.
+    attempt) pairs that are dispatched and still wait for their examination; `heard_at` is when the last partial
+    was appended.
     """
 
     __slots__ = (
         "checkpoint_at",
         "costs",
         "doom",
+        "heard_at",
         "id",
         "is_over",
         "offsets",
@@ -68,6 +70,7 @@ class Join:
         self.size = 0
         self.scheduled: float = float("inf")
         self.checkpoint_at = 0
+        self.heard_at = 0
         self.unsent: frozenset[tuple[str, int]] = _NONE
         self._adopt(plan, at)
 
@@ -106,6 +109,7 @@ class Join:
         if known is not None and (known.error is None or partial.error is not None):
             return False
         self.partials[partial.subtask] = partial
+        self.heard_at = at
         if partial.cost:
             self.costs[partial.subtask] = max(partial.cost, self.costs.get(partial.subtask, 0.0))
         step = self.steps.get(place.step)

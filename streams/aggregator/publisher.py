@@ -19,6 +19,7 @@ from streams.aggregator.effects import Answer
 from streams.aggregator.join import Dispatch, Join
 from streams.delivery.records import Cleared, Outgoing, Output
 from streams.privacy.clearance import Forbidden, clear
+from streams.tracing import RESULT, of_subtask, within
 
 SOURCE = "edgeway/aggregator"
 log = logging.getLogger(__name__)
@@ -44,7 +45,8 @@ class Publisher:
         fmt = request.reply_format
         value = _written(result, fmt)
         key = answer.key.encode()
-        found = headers.build("result", result.id, self._source, fmt, request.traceparent, request.tracestate)
+        parent = within(request.traceparent, answer.key, RESULT)
+        found = headers.build("result", result.id, self._source, fmt, parent, request.tracestate)
         outputs: list[Output] = [Outgoing(RESULTS, key, value, found, partition)]
         if copy_to is not None:
             outputs.append(Outgoing(copy_to, key, value, found))
@@ -64,6 +66,7 @@ class Publisher:
             load = Load(dispatch.inputs, plan.params, request.privacy)
         else:
             load = load_for_cloud(plan, step, dispatch.inputs)
+        span = of_subtask(step.name, attempt.side, dispatch.attempt)
         subtask = Subtask(
             id=subtask_id(join.id, step.name, attempt.side, dispatch.attempt),
             capability=attempt.capability,
@@ -74,7 +77,7 @@ class Publisher:
             tenant=request.tenant,
             max_batch=step.max_batch,
             max_cost=attempt.max_cost,
-            traceparent=request.traceparent,
+            traceparent=within(request.traceparent, join.id, span),
             # What a caller's tracer writes there has not been examined.
             tracestate=None if attempt.side == "cloud" else request.tracestate,
         )

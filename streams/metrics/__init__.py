@@ -48,7 +48,6 @@ ERRANDS_DROPPED = Counter(
 )
 DEGRADED = Counter("edgeway_degraded_total", "Answers less than the best, by each of their reasons", ["kind"])
 CANCELLED = Counter("edgeway_cancelled_total", "Cancelled work that was not begun", ["stage"])
-ANSWER_S = Histogram("edgeway_answer_seconds", "From acceptance to the result", buckets=_LATENCY_S)
 SUBTASKS = Counter("edgeway_subtasks_total", "Subtasks answered by a worker", ["capability", "side"])
 BACKEND_FAULTS = Counter(
     "edgeway_backend_faults_total", "Rows that a backend failed on", ["capability", "side"]

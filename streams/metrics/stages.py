@@ -15,9 +15,9 @@ from prometheus_client import REGISTRY
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-Stage = Literal["request_wait", "plan", "subtask_wait", "queue", "model", "partial_wait", "answer", "whole"]
+Stage = Literal["request_wait", "plan", "subtask_wait", "queue", "model", "join_wait", "answer", "whole"]
 """In their order: a request waits in its topic; the router plans it; a subtask waits in its topic, then in
-the worker's queue; the model runs; the partial waits in `joins`; from the last partial to the answer; from
+the worker's queue; the model runs; a plan or partial waits in `joins`; from the last partial to the answer; from
 the request's append to the answer.
 """
 
