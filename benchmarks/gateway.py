@@ -1,6 +1,6 @@
-"""What a caller of the gateway waits for.
+"""What a caller of the gateway waits for: `python -m benchmarks.gateway [--rate R] [--seconds S]`.
 
-`python -m benchmarks.gateway [--rate R] [--seconds S] [--json FILE]`. Gateway, router, aggregator, an edge worker, a cloud worker, the cloud's HTTP service (300 ms away) and an
+Gateway, router, aggregator, an edge worker, a cloud worker, the cloud's HTTP service (300 ms away) and an
 embedded Kafka, each a process of its own, and this program; all share the machine. Requests come at a steady
 rate, whatever comes back (open loop), and are timed from when each was due.
 
@@ -95,7 +95,7 @@ def times(replies: Sequence[Reply], *, beyond: bool = False) -> dict[str, float]
 
 def ok_share(replies: Sequence[Reply]) -> float:
     good = sum(reply.status == 200 and json.loads(reply.body)["status"] == "ok" for reply in replies)
-    return good / len(replies)
+    return float(good / len(replies))
 
 
 def statuses(replies: Sequence[Reply]) -> dict[str, int]:

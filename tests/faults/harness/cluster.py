@@ -63,6 +63,9 @@ class Cluster:
         flags = ("--side", side, "--capabilities", ",".join(f"{side}/{name}" for name in capabilities), *more)
         return self._start("worker", f"{side}-{number}", static, flags)
 
+    def gateway(self, number: int, port: int) -> str:
+        return self._start("gateway", f"gateway-{number}", False, ("--port", str(port)))
+
     async def ready(self, names: Sequence[str]) -> None:
         """Wait until each of `names` owns its partitions."""
         await self.children.until_said(names, "is ready", READY_S)

@@ -67,6 +67,7 @@ async def under_load(
     tasks: Sequence[str] = MIX,
     judge_answers: Callable[[Report, Collector], None] | None = None,
     most_open: int | None = None,
+    prefixes: tuple[str, ...] = ("r-",),
 ) -> Report:
     """Warm up, send the load while `faults` runs, wait for every answer, and report. With `most_open` no more
     than so many requests wait at a time, however slow the machine is.
@@ -91,7 +92,7 @@ async def under_load(
         wanted = load.sent.acknowledged
         await collector.until(wanted, size.deadline_ms / 1000 + 15.0)
         await asyncio.sleep(SETTLE_S)
-        report = await report_of(scenario, at, load.sent, collector.answers, size.deadline_ms)
+        report = await report_of(scenario, at, load.sent, collector.answers, size.deadline_ms, prefixes)
         if judge_answers is not None:
             judge_answers(report, collector)
         return report

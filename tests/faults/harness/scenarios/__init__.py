@@ -10,6 +10,7 @@ from tests.faults.harness.report import Report
 from tests.faults.harness.runs import Size
 from tests.faults.harness.scenarios import (
     brokers,
+    callers,
     kills,
     long_open,
     members,
@@ -71,5 +72,6 @@ SCENARIOS: dict[str, Entry] = {
         Size(150, 15.0, deadline_ms=30_000),
         Size(600, 20.0, deadline_ms=30_000),
     ),
+    "callers": Entry(callers.callers, Size(800, 40.0), Size(100_000, 200.0)),
     "plain-json": Entry(records.plain_json, Size(1, 1.0), Size(1, 1.0)),
 }
