@@ -49,8 +49,8 @@ class Callers:
         body = {"task": MIX[number % len(MIX)], "inputs": {"n": number}, "deadline_ms": self.deadline_ms}
         raw = json.dumps(body).encode()
         head = (
-            f"POST /route HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nConnection: close\r\n"
-            f"Idempotency-Key: {name}\r\nContent-Length: {len(raw)}\r\n\r\n"
+            "POST /route HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\n"
+            f"Connection: close\r\nIdempotency-Key: {name}\r\nContent-Length: {len(raw)}\r\n\r\n"
         ).encode()
         give_up = time.monotonic() + self.deadline_ms / 1000.0 + ONE_CALL_S
         for calls in itertools.count(1):
