@@ -10,6 +10,7 @@ from edgeway.roles.budgets import budget_for
 from edgeway.roles.caches import cache_for
 from edgeway.roles.cancellations import follow_cancellations
 from edgeway.roles.process import Process
+from edgeway.roles.tracing import tracer_for
 from schemas.rules import Rules
 from schemas.topics import JOINS
 from streams import metrics
@@ -40,6 +41,7 @@ def add_aggregator(process: Process) -> None:
         counts=counts,
         errands=errands,
         cancelled=cancelled,
+        tracer=tracer_for(process),
     )
 
     def prepare(rules: Rules) -> Callable[[], None]:
@@ -63,6 +65,7 @@ def add_aggregator(process: Process) -> None:
     process.after.append(aggregator.close)
     metrics.count_from("edgeway_join_events", "What happened in joins", lambda: dataclasses.asdict(counts))
     metrics.OPEN_JOINS.set_function(lambda: aggregator.open_joins)
+    metrics.OLDEST_JOIN_S.set_function(lambda: aggregator.oldest(process.clock.now()) / 1000.0)
 
 
 def require_detectors(rules: Rules) -> None:

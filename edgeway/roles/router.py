@@ -10,6 +10,7 @@ from edgeway.roles.cancellations import follow_cancellations
 from edgeway.roles.followers import Follower
 from edgeway.roles.planning import planner_of
 from edgeway.roles.process import Process
+from edgeway.roles.tracing import tracer_for
 from schemas.rules import Rules
 from schemas.topics import CAPABILITIES, REQUESTS
 from streams.delivery import Record
@@ -34,7 +35,15 @@ def add_router(process: Process) -> Registry:
     planner, cache = planner_of(process.rules), cache_for(process)
     budget, cancelled = budget_for(process), follow_cancellations(process)
     router = Router(
-        planner, registry, process.clock, seen=seen, budget=budget, cache=cache, cancelled=cancelled
+        planner,
+        registry,
+        process.clock,
+        seen=seen,
+        budget=budget,
+        cache=cache,
+        cancelled=cancelled,
+        trace_sample=process.settings.trace_sample,
+        tracer=tracer_for(process),
     )
     process.add_inlet(router, [REQUESTS], "router")
 

@@ -80,7 +80,8 @@ class Aggregator:
 
     def oldest(self, now: int) -> int:
         """The age in ms of the oldest open join, 0 without one."""
-        return max((tenure.table.oldest(now) for tenure in self._tenures.values()), default=0)
+        oldest = (next(iter(tenure.table.joins.values()), None) for tenure in self._tenures.values())
+        return max((now - join.plan.request.accepted for join in oldest if join is not None), default=0)
 
     @property
     def is_caught_up(self) -> bool:

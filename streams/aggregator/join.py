@@ -40,8 +40,8 @@ class Join:
     sends them together with the plan and again if it dies, so they count as started when the plan was
     appended.
     `offsets`, `size`, `scheduled` and `checkpoint_at` are the table's book-keeping; `unsent` are the (step,
-    attempt) pairs that are dispatched and still wait for their examination; `heard_at` is when the last partial
-    was appended.
+    attempt) pairs that are dispatched and still wait for their examination; `heard_at` is when the last
+    partial was appended.
     """
 
     __slots__ = (

@@ -40,6 +40,7 @@ class Table:
         self._counts = counts
         self._cancelled = cancelled
         self._joins: dict[str, Join] = {}
+        self.joins: Mapping[str, Join] = self._joins
         self._orphans = Orphans()
         self._answered = Answered(limits)
         self._timers = Timers(self._joins)
@@ -222,8 +223,7 @@ class Table:
         self._conclude(join, now, effects)
 
     def _again(self, join: Join, plan: Plan, place: Place, now: int, effects: Effects) -> None:
-        """Another plan of an open request. What it set aside for subtasks that the other does not have is
-        free."""
+        """Another plan of an open request. What it set aside for subtasks that the other lacks is free."""
         if not same(join.plan.request.digest, plan.request.digest):
             self._conflict(plan, [place.offset], now, effects)
         elif join.can_be_replaced_by(plan):

@@ -63,7 +63,7 @@ class Telemetry:
 
 
 def spans_of(answer: Answer, join: Join | None, now: int) -> list[Span]:
-    """The spans of an answered request but those of its router and of its workers; none where nobody asked."""
+    """The spans of an answered request but its router's and its workers'; none where nobody asked."""
     request, result = answer.request, answer.result
     spans = sampled_spans(request.traceparent, answer.key)
     if spans is None:

@@ -17,8 +17,8 @@ from prometheus_client.registry import Collector
 
 Stage = Literal["request_wait", "plan", "subtask_wait", "queue", "model", "join_wait", "answer", "whole"]
 """In their order: a request waits in its topic; the router plans it; a subtask waits in its topic, then in
-the worker's queue; the model runs; a plan or partial waits in `joins`; from the last partial to the answer; from
-the request's append to the answer.
+the worker's queue; the model runs; a plan or partial waits in `joins`; from the last partial's append to the
+answer; from the request's append to the answer.
 """
 
 BOUNDS_S = tuple(
