@@ -42,7 +42,8 @@ async def test_a_request_is_answered_once_and_everything_is_finished(world):
     assert (found.id, found.tenant, found.task, found.status) == ("r", "acme", "intent", "ok")
     (entry,) = world.results
     assert entry.key == scoped("acme", "r").encode()
-    assert ("traceparent", asked.request.traceparent.encode()) in entry.headers
+    span = within(asked.request.traceparent, scoped("acme", "r"), "result")
+    assert ("traceparent", str(span).encode()) in entry.headers
     assert ("content-type", b"application/msgpack") in entry.headers
     assert world.committed == 2
 
