@@ -29,8 +29,15 @@ class Ready(NamedTuple):
     headers: list[tuple[str, bytes]]
 
 
-def ready(request: Request, fmt: Format, new_id: str) -> Ready:
-    """The record of `request`, under `new_id` where it has no id.
+def ready(
+    request: Request,
+    fmt: Format,
+    new_id: str,
+    source: str = SOURCE,
+    traceparent: str | None = None,
+    tracestate: str | None = None,
+) -> Ready:
+    """The record of `request`, under `new_id` where it has no id. The last three are for its headers.
 
     Raises:
         SchemaError: it cannot be written in `fmt`, or is too large for a record.
@@ -40,7 +47,7 @@ def ready(request: Request, fmt: Format, new_id: str) -> Ready:
     request_id = request.id or new_id
     value = codec.encode(request, fmt)
     scoped = ids.scoped(request.tenant, request_id)
-    made = headers.build("request", request_id, SOURCE, fmt)
+    made = headers.build("request", request_id, source, fmt, traceparent, tracestate)
     return Ready(scoped, request_id, scoped.encode(), value, made)
 
 
