@@ -20,6 +20,7 @@ _TITLES = {
     "rules": "rules",
     "topics": "topics",
     "stores": "stores",
+    "objects": "large payloads",
     "role": "role",
     "trace": "traces",
     "worker": "worker",

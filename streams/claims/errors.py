@@ -26,8 +26,6 @@ class ObjectTooLarge(ClaimError):
 class ObjectUnreadable(ClaimError):
     """The object is not what its content type says."""
 
-    code: ErrorCode = "bad_input"
-
 
 class StoreAway(ClaimError):
     """The store did not answer in time, or refused; or none is configured."""
