@@ -93,6 +93,7 @@ class Desk:
         size: int,
         deadline_ms: int,
         max_batch: int | None = None,
+        traceparent: str | None = None,
     ) -> Partial:
         """The answer to one row, an error too, as a worker would publish it; `subtask` is its id, unique
         among those under way and kept over repetitions. It is there within `deadline_ms` and a little.
@@ -119,6 +120,7 @@ class Desk:
             deadline=deadline,
             max_batch=max_batch,
             max_cost=worker.bound(service) or 0.0,
+            traceparent=traceparent,
         )
         failure = _refusal(worker, service, asked)
         if failure is not None:

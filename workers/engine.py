@@ -11,11 +11,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from streams import metrics
 from streams.delivery import Clock
 from workers.backends import Answer, Backend, Call, RemoteBackend
 from workers.crew import Crew
 from workers.errors import LoadError, WorkerError
 from workers.inference import infer
+from workers.telemetry import model_context
 from workers.work import Run, Work
 
 log = logging.getLogger(__name__)
@@ -192,7 +194,12 @@ class Engine:
 
     def _calls(self, works: list[Work]) -> list[Call]:
         now, steady = self._clock.now(), time.monotonic()
-        return [Call(work.subtask.id, steady + (work.subtask.deadline - now) / 1000) for work in works]
+        return [
+            Call(
+                work.subtask.id, steady + (work.subtask.deadline - now) / 1000, model_context(work.subtask)
+            )
+            for work in works
+        ]
 
     def _returned(self, number: int, run: Run, crash: BaseException | None) -> None:
         backend = self._running[number].backend
@@ -219,7 +226,9 @@ async def loaded(backend: Backend) -> float:
         raise
     except (Exception, SystemExit) as error:
         raise LoadError(f"{backend.card.capability} cannot be loaded: {error}") from error
-    return (time.monotonic() - began) * 1000.0
+    took_s = time.monotonic() - began
+    metrics.MODEL_LOAD_S.labels(backend.card.capability, backend.card.side).observe(took_s)
+    return took_s * 1000.0
 
 
 def _close(backend: Backend) -> None:

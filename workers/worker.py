@@ -15,6 +15,7 @@ from schemas.rules_structs import Price
 from schemas.topics import capability_topic
 from streams import metrics
 from streams.delivery import Batch, Clock, Lane, Outgoing, Output, Record
+from streams.tracing import Tracer
 from workers.backends import Backend, Row
 from workers.errors import WorkerError
 from workers.faults import told
@@ -22,6 +23,7 @@ from workers.inference import CANCELLED
 from workers.partials import Partials
 from workers.payments import Payer, Till
 from workers.service import Limits, Service
+from workers.telemetry import Telemetry
 from workers.work import Origin, Run, work_of
 
 log = logging.getLogger(__name__)
@@ -45,12 +47,14 @@ class Worker:
         clock: Clock,
         limits: Limits | None = None,
         payer: Payer | None = None,
+        tracer: Tracer | None = None,
         cancelled: Container[str] = frozenset(),
     ) -> None:
         self.name = name
         self._clock = clock
         self._cancelled = cancelled
         self._partials = Partials(f"edgeway/worker/{name}")
+        self._telemetry = Telemetry(self._partials.cost, tracer)
         self._services: dict[tuple[str, str], Service] = {}
         self._lanes: dict[int, Lane] = {}
         self._stopping = False
@@ -186,6 +190,7 @@ class Worker:
         lane = batch.lane
         side = lane.topic.partition(".")[0]
         refused = _Refused(lane)
+        self._telemetry.read(batch.records, self._clock.now())
         for record in batch.records:
             if self._stopping or not lane.alive:
                 return
@@ -253,6 +258,7 @@ class Worker:
 
     def _finish(self, run: Run) -> None:
         """Write a run's answers, origin by origin."""
+        self._telemetry.finished(run)
         grouped: dict[int, tuple[Origin, list[int], list[Outgoing]]] = {}
         for work, answer in zip(run.works, run.answers, strict=True):
             lane = work.lane

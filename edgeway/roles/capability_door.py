@@ -173,6 +173,7 @@ class CapabilityDoor:
                 size=call.size,
                 deadline_ms=max(1, left_ms),
                 max_batch=call.max_batch,
+                traceparent=call.traceparent,
             )
         except Full as error:
             raise Refused(

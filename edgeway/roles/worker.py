@@ -18,6 +18,7 @@ from edgeway.roles.budgets import budget_for
 from edgeway.roles.cancellations import follow_cancellations
 from edgeway.roles.capability_door import CapabilityDoor
 from edgeway.roles.process import Process
+from edgeway.roles.tracing import tracer_for
 from schemas.cards import Offer
 from schemas.messages import Side
 from schemas.rules import Rules
@@ -111,11 +112,18 @@ def add_worker(
     budget = budget_for(process)
     payer = None if budget is None else BudgetPayer(budget, process.clock)
     cancelled = follow_cancellations(process) if kafka else frozenset[str]()
+    tracer = tracer_for(process)
 
     def made(backend: Backend) -> Worker:
         limits = _limits(have, backend)
         return Worker(
-            [backend], name=name, clock=process.clock, limits=limits, payer=payer, cancelled=cancelled
+            [backend],
+            name=name,
+            clock=process.clock,
+            limits=limits,
+            payer=payer,
+            cancelled=cancelled,
+            tracer=tracer,
         )
 
     workers = [made(backend) for backend in backends]

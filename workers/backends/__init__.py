@@ -23,10 +23,12 @@ class Row(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Which subtask a row is of, and until when (`time.monotonic()`) an answer is worth waiting for."""
+    """Which subtask a row is of, until when (`time.monotonic()`) an answer is worth waiting for, and what the
+    service is told as traceparent."""
 
     subtask: str
     until: float
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,14 +47,15 @@ def chunks(items: Sequence[Item], most: int, params: Sequence[Hashable]) -> list
 
 def together(items: Sequence[Item]) -> Call:
     """The call of several rows. It is worth waiting for while one of them is. Its name is that of its rows,
-    so that the same rows asked again come under the same key.
+    so that the same rows asked again come under the same key; its trace is that of the first.
     """
     until = max(item.call.until for item in items)
+    traceparent = items[0].call.traceparent
     names = [item.call.subtask for item in items]
     if len(names) == 1 or not all(names):
-        return Call(names[0] if len(names) == 1 else "", until)
+        return Call(names[0] if len(names) == 1 else "", until, traceparent)
     digest = hashlib.sha256("\n".join(names).encode()).hexdigest()
-    return Call(f"rows-{digest[:40]}", until)
+    return Call(f"rows-{digest[:40]}", until, traceparent)
 
 
 class Apart:

@@ -134,6 +134,8 @@ class Remote:
         given = {"edgeway-capability": card.capability} | dict(headers or {})
         if call.subtask:
             given["idempotency-key"] = call.subtask
+        if call.traceparent:
+            given["traceparent"] = call.traceparent
         repeatable = bool(call.subtask) and (card.max_cost == 0 or self.limits.idempotent)
         left_s = min(self.limits.timeout_s, call.until - time.monotonic())
         policy = Policy(self.limits.attempts, repeatable)

@@ -18,6 +18,7 @@ from schemas.ids import MAX_ID_BYTES, check_id
 from schemas.limits import MAX_RECORD_BYTES, check_size
 from schemas.messages import MAX_DEADLINE_MS
 from schemas.values import all_finite, check_value
+from streams.tracing import parse
 from workers.backends import Row
 from workers.backends.json_schema import told
 from workers.http.forms import MSGPACK, Call, Wire
@@ -127,8 +128,14 @@ def read_call(kind: str, body: bytes, headers: Mapping[str, str]) -> Call:
         max_batch=asked.max_batch,
         size=len(body),
         digest=sha256(kind.encode() + b"\0" + body).digest(),
+        traceparent=_traceparent(headers.get("traceparent")),
         wire=_wire(kind, headers.get("accept", "")),
     )
+
+
+def _traceparent(text: str | None) -> str | None:
+    context = parse(text)
+    return None if context is None else str(context)
 
 
 def _asked(kind: str, body: bytes) -> _Envelope:

@@ -21,6 +21,7 @@ class Call(NamedTuple):
     digest: bytes
     wire: Wire
     """The format that the answer should have."""
+    traceparent: str | None = None
 
 
 class Reply(NamedTuple):

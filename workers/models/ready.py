@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from streams import metrics
 from workers.backends import Backend, RemoteBackend, Waits
 from workers.errors import Away, CheckFailed, LoadError, WorkerError
 from workers.models.check import Check, decode_check, run
@@ -116,6 +118,7 @@ def load(backend: Backend) -> None:
     Raises:
         LoadError: it cannot be made ready.
     """
+    began = time.monotonic()
     try:
         with asyncio.Runner() as runner:
             runner.get_loop().set_default_executor(_Here())
@@ -124,6 +127,8 @@ def load(backend: Backend) -> None:
         raise
     except Exception as error:
         raise LoadError(f"{backend.card.capability} cannot be loaded: {error}") from error
+    card = backend.card
+    metrics.MODEL_LOAD_S.labels(card.capability, card.side).observe(time.monotonic() - began)
 
 
 def within(limit_s: float, work: Callable[[], T], abandon: Callable[[T], object]) -> T:
