@@ -195,9 +195,7 @@ class Engine:
     def _calls(self, works: list[Work]) -> list[Call]:
         now, steady = self._clock.now(), time.monotonic()
         return [
-            Call(
-                work.subtask.id, steady + (work.subtask.deadline - now) / 1000, model_context(work.subtask)
-            )
+            Call(work.subtask.id, steady + (work.subtask.deadline - now) / 1000, model_context(work.subtask))
             for work in works
         ]
 

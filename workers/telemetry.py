@@ -62,7 +62,7 @@ class Telemetry:
         for work, answer in zip(run.works, run.answers, strict=True):
             usage = answer.usage
             # What a backend gives has not been checked yet.
-            if usage and isinstance(usage, dict):
+            if usage and type(usage) is dict:
                 tokens += _amount(usage.get("tokens"))
             if card.side == "cloud" or work.subtask.max_cost:
                 cost += self._cost(work.subtask, answer, card)
@@ -116,7 +116,7 @@ def _attributes(run: Run, work: Work, answer: Answer) -> dict[str, Value]:
         "edgeway.rows": len(run.works),
         "edgeway.queue_ms": max(0, run.began - work.appended),
     }
-    tokens = _amount(answer.usage.get("tokens")) if isinstance(answer.usage, dict) else 0.0
+    tokens = _amount(answer.usage.get("tokens")) if type(answer.usage) is dict else 0.0
     if tokens:
         found["edgeway.tokens"] = tokens
     return found
