@@ -1,0 +1,39 @@
+"""Answers as types: an output as a class of the caller's, an error result as an exception."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from edgeway.client.errors import FAILURES, CapabilityFailed
+from schemas.messages import Result
+
+T = TypeVar("T")
+
+
+def raise_for_error(result: Result) -> Result:
+    """`result` itself where it is `ok` or `partial`.
+
+    Raises:
+        AnswerError: the subclass of its error code (edgeway.client.errors.FAILURES).
+    """
+    if result.status != "error":
+        return result
+    kind = CapabilityFailed if result.error is None else FAILURES.get(result.error.code, CapabilityFailed)
+    raise kind(result)
+
+
+def output_as(result: Result, kind: type[T]) -> T:
+    """The output of `result` as `kind`: a msgspec Struct, a dataclass, a TypedDict, `list[str]`, ...
+
+    Raises:
+        AnswerError: the result is an error.
+        TypeError: the output is no such thing; the text says at which key.
+    """
+    output: Any = raise_for_error(result).output
+    try:
+        return msgspec.convert(output, kind, strict=False)
+    except msgspec.ValidationError as exc:
+        name = getattr(kind, "__name__", str(kind))
+        raise TypeError(f"the output of request {result.id} is no {name}: {exc}") from exc
