@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from edgeway.roles.gauges import Gauges
 from edgeway.roles.slots import Slot, hold
 from edgeway.rules_watch import Prepare, Reach, RulesWatch, show
 from schemas.rules import Rules
 from schemas.topics import group_of
-from streams import metrics
 from streams.app import Host
 from streams.delivery import Agent, BrokerClock, Inlet, InletSettings, Outlet, Runner, Stuck, Unavailable
 from streams.delivery.drivers.aiokafka_sink import AiokafkaSink
@@ -55,6 +55,7 @@ class Process:
     own_slot: Slot | None = None
     isolation: Isolation = field(default_factory=Isolation)
     inlets: list[Inlet] = field(default_factory=list)
+    gauges: list[Gauges] = field(default_factory=list)
     before: list[Step] = field(default_factory=list)
     once_ready: list[Step] = field(default_factory=list)
     after: list[Step] = field(default_factory=list)
@@ -112,6 +113,7 @@ class Process:
         )
         self.host.attach(inlet, Runner(agent))
         self.inlets.append(inlet)
+        self.gauges.append(Gauges(inlet, topics))
         self.watchdogs[group] = Watchdog(have.watchdog_s, time.monotonic())
         return inlet
 
@@ -233,10 +235,10 @@ class Process:
     async def _watch(self) -> None:
         now = time.monotonic()
         self._say_slow(now)
+        for gauges in self.gauges:
+            gauges.show(self.clock.now())
         for inlet in self.inlets:
             group = inlet.settings.group
-            metrics.OPEN_RECORDS.labels(group).set(sum(len(lane.window) for lane in inlet.lanes.values()))
-            metrics.OPEN_BYTES.labels(group).set(sum(lane.window.bytes for lane in inlet.lanes.values()))
             reachable = inlet.committer.lease.is_fresh(now)
             watchdog = self.watchdogs[group]
             if watchdog.is_stuck(now, finished=inlet.finished, waiting=inlet.waiting, reachable=reachable):

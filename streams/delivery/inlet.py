@@ -77,6 +77,14 @@ class Inlet:
         """Records in hand that are not handled yet."""
         return sum(lane.window.next - lane.window.frontier for lane in self.lanes.values())
 
+    def lag(self) -> dict[str, int]:
+        """Records that are not finished, those not read yet among them, by topic."""
+        found: dict[str, int] = {}
+        for place, lane in self.lanes.items():
+            behind = (self._source.end_seen(place) or 0) - lane.window.watermark
+            found[lane.topic] = found.get(lane.topic, 0) + max(0, behind)
+        return found
+
     async def start(self, deliver: Deliver) -> None:
         self._handout = Handout(deliver, self.committer, self._isolation)
         await self._source.start(self)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from schemas.messages import Failure
@@ -61,6 +63,7 @@ class Lane:
         self.writing = 0
         self.writing_bytes = 0
         self.finished = 0
+        self._times: deque[tuple[int, int]] = deque()
         self._outlet = outlet
         self._group = group
         self._refuse = refuse
@@ -79,7 +82,22 @@ class Lane:
         taken = [record for record in records if record.offset >= self.window.next]
         for record in taken:
             self.window.take(record.offset, size_of(record))
+        if taken:
+            self._times.append((taken[0].offset, taken[0].timestamp))
+            self._forget_times()
         return taken
+
+    @property
+    def oldest_at(self) -> float:
+        """When the oldest record taken and not finished was appended (ms; that of the first of its batch);
+        infinite where there is none."""
+        self._forget_times()
+        return self._times[0][1] if len(self.window) else math.inf
+
+    def _forget_times(self) -> None:
+        times, watermark = self._times, self.window.watermark
+        while len(times) > 1 and times[1][0] <= watermark:
+            times.popleft()
 
     def settle(self, offsets: Iterable[int], outputs: Sequence[Output] = ()) -> None:
         """Write `outputs` until they are acknowledged, then finish `offsets`."""

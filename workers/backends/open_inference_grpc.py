@@ -108,6 +108,10 @@ class GrpcWire:
         return Model(server, tuple(about.extensions), told_of(told.inputs), told_of(told.outputs))
 
     async def infer(self, card: Card, ask: Ask, call: Call) -> list[Tensor]:
+        with Counted(card.capability):
+            return await self._infer(card, ask, call)
+
+    async def _infer(self, card: Card, ask: Ask, call: Call) -> list[Tensor]:
         request = self._request(ask)
         if (size := request.ByteSize()) > self._limits.request_bytes:
             raise BadInput(f"the request takes {size} bytes; {self._limits.request_bytes} may be")
@@ -122,7 +126,7 @@ class GrpcWire:
             attempts.number += 1
             try:
                 left_s = attempts.until - time.monotonic()
-                response = await self._call("ModelInfer", request, left_s, ask.id)
+                response = await self._call("ModelInfer", request, left_s, ask.id, call.traceparent)
                 self._lookout.note(True)
                 return tensors_of(response)
             except Trouble as trouble:
@@ -131,6 +135,7 @@ class GrpcWire:
                 gone = str(trouble) == UNREACHED
                 if pause is None or (gone and not await self._connected(attempts.until)):
                     raise attempts.last(trouble) from trouble.__cause__
+            again(card.capability)
             await asyncio.sleep(0.0 if gone else pause)
 
     async def _admit(self, left_s: float) -> None:
@@ -172,7 +177,14 @@ class GrpcWire:
         return await self._call(method, request, _LOOK_S, "")
 
     async def _call(
-        self, method: str, request: Any, timeout_s: float, key: str, *, wait: bool = False
+        self,
+        method: str,
+        request: Any,
+        timeout_s: float,
+        key: str,
+        traceparent: str | None = None,
+        *,
+        wait: bool = False,
     ) -> Any:
         """The answer; `wait` for a connection. Through a callback: grpc's own asyncio knows one loop a
         process.
@@ -183,7 +195,7 @@ class GrpcWire:
         if self._channel is None:
             raise Trouble("was not asked: the backend is closed", free=True)
         try:
-            metadata = self._metadata(key)
+            metadata = self._metadata(key, traceparent)
         except LoadError as error:
             raise Trouble(f"was not asked: {error}", free=True) from error
         loop = asyncio.get_running_loop()
@@ -209,10 +221,12 @@ class GrpcWire:
             response_deserializer=answer.FromString,
         )
 
-    def _metadata(self, key: str) -> list[tuple[str, str]]:
+    def _metadata(self, key: str, traceparent: str | None) -> list[tuple[str, str]]:
         found = {"edgeway-capability": self._capability, **self._keys.headers()}
         if key:
             found["idempotency-key"] = key
+        if traceparent:
+            found["traceparent"] = traceparent
         return list(found.items())
 
     def _request(self, ask: Ask) -> Any:

@@ -18,6 +18,7 @@ import httpx
 from schemas.cards import Card
 from workers.backends import Answer, Call
 from workers.backends.remote_attempts import Attempts
+from workers.backends.remote_count import Counted, again
 from workers.backends.remote_faults import Refusal, Trouble, trouble_of
 from workers.backends.remote_keys import Keys
 from workers.backends.remote_lookout import Lookout
@@ -129,6 +130,18 @@ class Remote:
             Trouble: no answer of success by the call's deadline, or after TOTAL_S, or one too large.
             BadInput: more than the request may hold.
         """
+        with Counted(card.capability):
+            return await self._post(card, url, body, call, headers, keys)
+
+    async def _post(
+        self,
+        card: Card,
+        url: httpx.URL,
+        body: bytes,
+        call: Call,
+        headers: Mapping[str, str] | None,
+        keys: Keys | None,
+    ) -> Reply:
         if len(body) > self.limits.request_bytes:
             raise BadInput(f"the request takes more than {self.limits.request_bytes} bytes")
         given = {"edgeway-capability": card.capability} | dict(headers or {})
@@ -171,6 +184,7 @@ class Remote:
                 if pause is None:
                     raise attempts.last(trouble) from trouble.__cause__
             attempts.sent = False
+            again(self._name)
             await asyncio.sleep(pause)
 
     async def _truce(self, attempts: Attempts) -> None:

@@ -138,6 +138,13 @@ class AiokafkaSource:
         found = await within(wait_s, self._consumer.beginning_offsets(wanted), "reading first offsets")
         return {Place(*place): offset for place, offset in found.items()}
 
+    def end_seen(self, place: Place) -> int | None:
+        try:
+            found = self._consumer.highwater(TopicPartition(*place))
+        except (AssertionError, kafka.IllegalStateError):
+            return None  # no longer assigned
+        return found if isinstance(found, int) else None
+
     def seek(self, place: Place, offset: int) -> None:
         self._consumer.seek(TopicPartition(*place), offset)
 
