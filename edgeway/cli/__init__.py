@@ -21,10 +21,12 @@ from edgeway.cli import (
     demo,
     explain,
     feedback,
+    gateway,
     models,
     results,
     router,
     send,
+    token,
     topics,
     up,
     worker,
@@ -44,6 +46,8 @@ _COMMANDS = (
     router,
     aggregator,
     worker,
+    gateway,
+    token,
     topics,
     check,
     audit,
@@ -68,6 +72,7 @@ _WRITERS = frozenset(
         "models",
         "budget",
         "capabilities",
+        "token",
     )
 )
 

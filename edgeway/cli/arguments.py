@@ -25,6 +25,7 @@ _TITLES = {
     "trace": "traces",
     "worker": "worker",
     "http": "capabilities over HTTP",
+    "gateway": "gateway",
     "models": "models",
     "data": "data",
     "delivery": "delivery",

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import logging
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from edgeway.roles.underway import Held, Room, Underway
+from edgeway.roles.bodies import read_body, unless_gone
+from edgeway.roles.underway import Room, Underway
+from edgeway.versions import version
 from schemas.ids import subtask_id
 from schemas.limits import MAX_RECORD_BYTES
 from schemas.messages import Partial
@@ -77,12 +77,12 @@ class CapabilityDoor:
         return RedirectResponse("/docs")
 
     async def _docs(self, _request: Request) -> Response:
-        text = page(self._desk.cards(), _version(), token=self._token is not None)
+        text = page(self._desk.cards(), version(), token=self._token is not None)
         headers = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff"}
         return HTMLResponse(text, headers=headers)
 
     async def _document(self, _request: Request) -> Response:
-        return JSONResponse(document(self._desk.cards(), _version(), token=self._token is not None))
+        return JSONResponse(document(self._desk.cards(), version(), token=self._token is not None))
 
     async def _call(self, request: Request) -> Response:
         began = time.monotonic()
@@ -118,12 +118,12 @@ class CapabilityDoor:
         check_length(request.headers.get("content-length"))
         check_encoding(request.headers.get("content-encoding"))
         with self._room.call() as held:
-            body = await _body(request, held)
+            body = await read_body(request, held, most=MAX_RECORD_BYTES, within_s=BODY_S, too_large=too_large)
             call = read_call(kind, body, request.headers)
             self._take_pace(name)
             if call.id is None:
                 asked = self._ask(name, key, call, began)
-                partial = await _unless_gone(request, asked)
+                partial = await unless_gone(request, asked)
             else:
                 key = call.id
 
@@ -131,7 +131,7 @@ class CapabilityDoor:
                     return self._ask(name, key, call, began)
 
                 shared = self._underway.answer((name, key), call.digest, ask)
-                partial = await _unless_gone(request, shared)
+                partial = await unless_gone(request, shared)
         took_ms = (time.monotonic() - began) * 1000.0
         return reply_of(partial, key, full(name).strip("/"), call.wire, took_ms)
 
@@ -183,51 +183,6 @@ class CapabilityDoor:
             raise _unready(str(error)) from error
 
 
-async def _body(request: Request, held: Held) -> bytes:
-    """The body, within its bounds of size and time.
-
-    Raises:
-        Refused: it is too large or too slow.
-    """
-    chunks: list[bytes] = []
-    try:
-        async with asyncio.timeout(BODY_S):
-            async for chunk in request.stream():
-                held.add(len(chunk))
-                if held.bytes > MAX_RECORD_BYTES:
-                    raise too_large()
-                chunks.append(chunk)
-    except TimeoutError:
-        detail = f"the body did not arrive within {BODY_S:.0f} s"
-        close = (("Connection", "close"),)
-        raise Refused("invalid_request", detail, status=408, title="Too slow", headers=close) from None
-    return b"".join(chunks)
-
-
-async def _unless_gone(request: Request, work: Coroutine[Any, Any, Partial]) -> Partial:
-    """What `work` gives; it is cancelled once the client has gone.
-
-    Raises:
-        ClientDisconnect: it has.
-    """
-    task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_gone(request))
-    try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        raise ClientDisconnect
-    finally:
-        task.cancel()
-        gone.cancel()
-        await asyncio.gather(task, gone, return_exceptions=True)
-
-
-async def _gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        continue
-
-
 def _unready(detail: str) -> Refused:
     return Refused("overloaded", detail, status=503, title="Not ready", retry_after_s=1.0)
 
@@ -239,10 +194,3 @@ def _same(header: str, token: str) -> bool:
     # Of equal length, so that neither the time nor the length tells of the token.
     ours, theirs = (sha256(text).digest() for text in raw)
     return hmac.compare_digest(ours, theirs) and scheme.lower() == "bearer"
-
-
-def _version() -> str:
-    try:
-        return version("edgeway")
-    except PackageNotFoundError:
-        return "unreleased"

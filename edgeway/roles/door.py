@@ -11,12 +11,13 @@ from typing import Any
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from edgeway.errors import PortTaken
-from edgeway.roles.guard import KEEP_ALIVE_S, MOST_HEAD_BYTES, Guarded
+from edgeway.roles.guard import KEEP_ALIVE_S, MOST_HEAD_BYTES, guarded
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -36,10 +37,14 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def door(
-    health: Callable[[], dict[str, Any]], *, metrics: bool, routes: Sequence[BaseRoute] = ()
+    health: Callable[[], dict[str, Any]],
+    *,
+    metrics: bool,
+    routes: Sequence[BaseRoute] = (),
+    middleware: Sequence[Middleware] = (),
 ) -> Starlette:
-    """The application. `health` gives `ok` and `ready` and what else there is to show; `routes` are the
-    role's own.
+    """The application. `health` gives `ok` and `ready` and what else there is to show; `routes` and
+    `middleware` are the role's own.
     """
 
     async def healthz(_request: Request) -> Response:
@@ -58,7 +63,7 @@ def door(
 
     own: list[BaseRoute] = [Route("/healthz", healthz), Route("/readyz", readyz)]
     own += [Route("/metrics", exposition)] if metrics else []
-    return Starlette(routes=[*own, *routes])
+    return Starlette(routes=[*own, *routes], middleware=middleware)
 
 
 class _Server(uvicorn.Server):
@@ -69,13 +74,13 @@ class _Server(uvicorn.Server):
 
 
 class Door:
-    """Serves an application on a bound socket until stopped."""
+    """Serves an application on a bound socket until stopped, on at most `connections` at once."""
 
-    def __init__(self, app: Starlette, listener: socket.socket) -> None:
+    def __init__(self, app: Starlette, listener: socket.socket, connections: int | None = None) -> None:
         self._server = _Server(
             uvicorn.Config(
                 app,
-                http=Guarded,
+                http=guarded(connections),
                 ws="none",
                 log_config=None,  # its own goes to stderr as plain text, whatever --log-format says
                 log_level="warning",

@@ -22,11 +22,12 @@ CONNECTIONS = 4096
 class Guarded(H11Protocol):
     """uvicorn waits without limit for the first byte and the rest of a head, and for a reader of answers."""
 
+    most_connections: int | None = None
     _guard: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if len(self.connections) >= CONNECTIONS:
+        if len(self.connections) >= (self.most_connections or CONNECTIONS):
             self.transport = transport
             self.flow = None  # type: ignore[assignment]
             transport.abort()
@@ -76,6 +77,11 @@ class Guarded(H11Protocol):
     def _late(self) -> None:
         self._guard = None
         self.transport.abort()
+
+
+def guarded(connections: int | None) -> type[Guarded]:
+    """The protocol for a server of at most so many connections, CONNECTIONS where nothing is said."""
+    return type("Guarded", (Guarded,), {"most_connections": connections})
 
 
 def _is_done(cycle: Any) -> bool:

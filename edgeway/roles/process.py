@@ -37,11 +37,11 @@ GRACE_S = 2.0
 class Process:
     """What the roles of one process share. Roles are added first; then `start`, `wait`, `stop`.
 
-    `before` runs before any record is read, `once_ready` when partitions are assigned, `after` once all
-    inlets have stopped and before the outlet does. `on_rules` is asked when the rules file changed, off the
-    loop: each may refuse the new rules by a RulesError or UsageError, and gives what adopts them. Only if
-    nobody refuses are they adopted, by all, on the loop. `shared` holds what there is one of for all roles
-    (see caches.py). `running_since` tells, by group, when the oldest run of now began, and `stop_by` until
+    `before` runs before any record is read, `once_ready` when partitions are assigned, `first` when a stop
+    begins, `after` once all inlets have stopped and before the outlet does. `on_rules` is asked when the
+    rules file changed, off the loop: each may refuse the new rules by a RulesError or UsageError, and gives
+    what adopts them. Only if nobody refuses are they adopted, by all, on the loop. `shared` holds what there
+    is one of for all roles (see caches.py). `running_since` tells, by group, when the oldest run of now began, and `stop_by` until
     when a stop may wait for work (both on the monotonic clock).
     """
 
@@ -58,6 +58,7 @@ class Process:
     gauges: list[Gauges] = field(default_factory=list)
     before: list[Step] = field(default_factory=list)
     once_ready: list[Step] = field(default_factory=list)
+    first: list[Step] = field(default_factory=list)
     after: list[Step] = field(default_factory=list)
     on_rules: list[Prepare] = field(default_factory=list)
     ready: bool = False
@@ -183,7 +184,9 @@ class Process:
         def left(grace_s: float) -> float:
             return max(0.1, self.stop_by + grace_s - time.monotonic())
 
-        await self._in_time("the host", self.host.stop(self.settings.stop_s), left(0.4 * GRACE_S))
+        for step in self.first:
+            await self._in_time("what is under way", step(), left(0.2 * GRACE_S))
+        await self._in_time("the host", self.host.stop(left(0.0)), left(0.4 * GRACE_S))
         for step in self.after:
             await self._in_time("a role", step(), left(0.6 * GRACE_S))
         await self._in_time("the outlet", self.outlet.stop(left(0.0)), left(GRACE_S))

@@ -63,6 +63,19 @@ def run_worker(settings: Settings, *, kafka: bool = True) -> int:
     return _run(_one_role("worker", settings, prepare, kafka=kafka))
 
 
+def run_gateway(settings: Settings) -> int:
+    """Run the gateway until told to stop; the exit code."""
+    from edgeway.roles.alone import settings_alone, without_kafka
+    from edgeway.roles.gateway import add_gateway
+
+    def add(process: Process) -> None:
+        # It reads without a group and writes by its exchange.
+        without_kafka(process)
+        add_gateway(process)
+
+    return _run(_one_role("gateway", settings_alone(settings), lambda rules: add))
+
+
 def run_up(settings: Settings, *, brokers: int = 1, broker_port: int | None = None) -> int:
     """Run every role in this process, on an embedded Kafka unless one is named; the exit code."""
     from edgeway.roles.up import up

@@ -86,9 +86,12 @@ async def _opened(process: Process) -> Door | None:
         return None
     # What a role answers over HTTP beside its state, and what it knows of that beside the process.
     health, routes = process.shared.get("health", process.health), process.shared.get("routes", ())
+    middleware = process.shared.get("middleware", ())
+    connections = process.shared.get("connections")
     listener = bound(have.host, have.port)
     forks.keep(listener.fileno)
-    http = Door(door(health, metrics=have.metrics, routes=routes), listener)
+    app = door(health, metrics=have.metrics, routes=routes, middleware=middleware)
+    http = Door(app, listener, connections)
     await http.start()
     return http
 

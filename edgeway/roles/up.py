@@ -17,6 +17,7 @@ from edgeway import signals
 from edgeway.errors import EdgewayError, Exit
 from edgeway.invocation import invocation
 from edgeway.roles.aggregator import add_aggregator
+from edgeway.roles.gateway import add_gateway, url_of
 from edgeway.roles.objects import with_objects
 from edgeway.roles.process import Process
 from edgeway.roles.router import add_router
@@ -83,6 +84,9 @@ def _announcement(settings: Settings, serves: bool) -> str:
     command = invocation(sys.argv[0], sys.executable, Path.cwd(), shutil.which)
     text = f"edgeway is up on Kafka {settings.bootstrap}. Send it something:\n"
     text += f"  {command} send --kafka {settings.bootstrap} --task TASK --text '...' --wait\n"
+    if settings.port is not None:
+        text += "or over HTTP:\n"
+        text += f'  curl -X POST {url_of(settings)}/route -d \'{{"task": "TASK", "text": "..."}}\'\n'
     if not serves:
         text += (
             "warning: no worker of this process serves anything: name an app with --app FILE.py or\n"
@@ -108,6 +112,8 @@ def add_all(process: Process, backends: Sequence[Backend]) -> None:
     name = add_worker(process, backends) if backends else None
     add_aggregator(process)
     registry = add_router(process)
+    if process.settings.port is not None:
+        add_gateway(process, registry)
 
     async def heard() -> None:
         # A request that came before the first beat was read would find no worker.

@@ -99,6 +99,22 @@ HTTP_S = Histogram(
     buckets=_LATENCY_S,
 )
 HTTP_OPEN = Gauge("edgeway_http_open", "Calls of capabilities over HTTP under way")
+GATEWAY_CALLS = Counter("edgeway_gateway_requests_total", "Calls of the gateway", ["route", "status"])
+GATEWAY_S = Histogram(
+    "edgeway_gateway_seconds",
+    "From a call's head to its answer at the gateway; of a stream to its beginning",
+    ["route"],
+    buckets=_LATENCY_S,
+)
+GATEWAY_OPEN = Gauge(
+    "edgeway_gateway_open", "Calls under way at the gateway, and requests left open for later"
+)
+GATEWAY_BYTES = Gauge("edgeway_gateway_bytes", "Bytes of bodies that the gateway holds")
+GATEWAY_SHED = Counter(
+    "edgeway_gateway_shed_total",
+    "Calls refused for want of room (open, bytes), by a tenant's limits (tenant, rate), or as Kafka was away",
+    ["reason"],
+)
 BREAKER = Gauge(
     "edgeway_breaker_open", "A capability's breaker: 0 closed, 1 half open, 2 open", ["capability", "side"]
 )

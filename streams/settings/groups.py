@@ -4,10 +4,11 @@ from __future__ import annotations
 
 _ROLE = ("kafka", "rules", "stores", "role", "trace", "objects", "delivery", "log")
 GROUPS: dict[str, tuple[str, ...]] = {
-    "up": (*_ROLE, "topics", "worker", "models", "data", "joins"),
+    "up": (*_ROLE, "topics", "worker", "models", "data", "joins", "gateway"),
     "router": _ROLE,
     "aggregator": (*_ROLE, "joins"),
     "worker": (*_ROLE, "worker", "models", "http"),
+    "gateway": (*_ROLE, "gateway"),
     "topics": ("kafka", "rules", "topics", "log"),
     "check": ("log",),
     "send": ("kafka", "objects", "log"),

@@ -17,6 +17,8 @@ _TIMES = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SCALED = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 _HOST = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")
+
 
 class Secret:
     """A text that never shows itself: not in repr, str, logs or dataclasses.asdict. `reveal` gives it."""
@@ -170,6 +172,14 @@ def _capabilities(value: Any) -> tuple[str, ...]:
     return names
 
 
+def _origins(value: Any) -> tuple[str, ...]:
+    names = _names(value)
+    for name in names:
+        if name != "*" and not _ORIGIN.fullmatch(name):
+            raise ValueError(f"{name!r} is no origin; give for example https://app.example.com, or * for all")
+    return tuple(name.lower() for name in names)
+
+
 def _secret(value: Any) -> Secret:
     return Secret(_text(value))
 
@@ -286,4 +296,5 @@ OBJECTS = Kind("URL or folder", "URL", _objects)
 BOOLEAN = Kind("yes or no", "yes|no", _boolean, ("yes", "no"))
 NAMES = Kind("names", "NAME,...", _names)
 CAPABILITIES = Kind("names", "SIDE/NAME,...", _capabilities)
+ORIGINS = Kind("names", "ORIGIN,...", _origins)
 SECRET = Kind("secret", "SECRET", _secret)

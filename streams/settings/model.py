@@ -202,6 +202,31 @@ class Settings:
         2000, kinds.integer(1, 100_000), "http", "calls over HTTP under way at once; more are answered 429"
     )
 
+    gateway_open: int = _setting(
+        5000,
+        kinds.integer(1, 1_000_000),
+        "gateway",
+        "requests open at a gateway at once, waiting callers and those who ask later; more are answered 503",
+    )
+    gateway_bytes: int = _setting(
+        256 * MiB,
+        kinds.size(MiB, 2**40),
+        "gateway",
+        "bytes of request bodies that a gateway holds at once; more are answered 503",
+    )
+    upload_bytes: int = _setting(
+        32 * MiB,
+        kinds.size(1024, 2**32),
+        "gateway",
+        "largest multipart/form-data body; what does not fit a record goes to the object store",
+    )
+    cors_origins: tuple[str, ...] = _setting(
+        (),
+        kinds.ORIGINS,
+        "gateway",
+        "origins whose pages may call, for example https://app.example.com; without any no page may",
+    )
+
     hang_s: float = _setting(
         30.0,
         kinds.seconds(0, 86_400),

@@ -111,8 +111,8 @@ def read_call(kind: str, body: bytes, headers: Mapping[str, str]) -> Call:
     """
     try:
         asked = _asked(kind, body)
-        key = _key(headers.get(KEY), asked.id)
-        deadline = _deadline(headers.get(DEADLINE), asked.deadline_ms)
+        key = key_of(headers.get(KEY), asked.id)
+        deadline = deadline_of(headers.get(DEADLINE), asked.deadline_ms) or DEADLINE_MS
         check_value(asked.inputs, "inputs")
         check_value(asked.params, "params")
         if kind == "msgpack" and not all_finite((asked.inputs, asked.params)):
@@ -129,7 +129,7 @@ def read_call(kind: str, body: bytes, headers: Mapping[str, str]) -> Call:
         size=len(body),
         digest=sha256(kind.encode() + b"\0" + body).digest(),
         traceparent=_traceparent(headers.get("traceparent")),
-        wire=_wire(kind, headers.get("accept", "")),
+        wire=wire_of(kind, headers.get("accept", "")),
     )
 
 
@@ -188,7 +188,12 @@ def _why(error: Exception, body: bytes) -> str:
     return ": it ends too early, or holds half a surrogate pair" if "truncated" in words else ""
 
 
-def _key(header: str | None, field: str | None) -> str | None:
+def key_of(header: str | None, field: str | None) -> str | None:
+    """The id of a call, from its Idempotency-Key or its body.
+
+    Raises:
+        Malformed: they differ, or it is no id.
+    """
     # The header may be a quoted string, as its draft standard has it.
     given = _as_sent(header).strip().strip('"') if header is not None else None
     if given is not None and field is not None and given != field:
@@ -209,16 +214,22 @@ def _as_sent(header: str) -> str:
         return header
 
 
-def _deadline(header: str | None, field: int | None) -> int:
+def deadline_of(header: str | None, field: int | None) -> int | None:
+    """The sooner deadline of header and body in ms, None where neither gives one.
+
+    Raises:
+        Malformed: the header is no deadline.
+    """
     if header is None:
-        return DEADLINE_MS if field is None else field
+        return field
     text = header.strip()
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:18]) <= MAX_DEADLINE_MS):
         raise Malformed(f"Edgeway-Deadline-Ms is a whole number of ms from 1 to {MAX_DEADLINE_MS}")
     return int(text) if field is None else min(int(text), field)
 
 
-def _wire(kind: str, accept: str) -> Wire:
+def wire_of(kind: str, accept: str) -> Wire:
+    """The format of the answer to a body of `kind`."""
     wanted = accept.lower()
     if "msgpack" in wanted:
         return "msgpack"

@@ -63,29 +63,39 @@ POLICY = (
 """The Content-Security-Policy that the page needs: nothing but its own two texts and its own origin."""
 
 
+def framed(title: str, version: str, body: str) -> str:
+    """A whole page around `body`, which is HTML."""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<link rel="icon" href="data:,">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
+        f"<h1>{escape(title)} {escape(version)}</h1>{body}<script>{_SCRIPT}</script></body></html>"
+    )
+
+
+def token_field(asked: bool) -> str:
+    """A field for the bearer token, where calls need one."""
+    if not asked:
+        return ""
+    field = '<input id="token" type="password" autocomplete="off">'
+    return f'<p><label for="token">Bearer token</label>{field}</p>'
+
+
 def page(cards: Iterable[Card], version: str, *, token: bool) -> str:
     """The page; `token` where calls need a bearer token."""
     cards = sorted(cards, key=lambda card: (card.capability, card.side))
-    ask = (
-        '<p><label for="token">Bearer token</label><input id="token" type="password" autocomplete="off"></p>'
-        if token
-        else ""
-    )
     links = "".join(
         f'<li><a href="#{escape(_anchor(card), quote=True)}"><code>{escape(_path(card))}</code></a> '
         f"{escape(card.description)}</li>"
         for card in cards
     )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        '<link rel="icon" href="data:,">'
-        f"<title>Edgeway worker</title><style>{_STYLE}</style></head><body>"
-        f"<h1>Edgeway worker {escape(version)}</h1>"
+    told = (
         f'<p>{len(cards)} served here; as a document for tools: <a href="openapi.json">openapi.json</a>. '
         "Each also answers under the end of its path where one alone has it.</p>"
-        f"{ask}<ul>{links}</ul>{''.join(map(_article, cards))}<script>{_SCRIPT}</script></body></html>"
     )
+    body = f"{told}{token_field(token)}<ul>{links}</ul>{''.join(map(_article, cards))}"
+    return framed("Edgeway worker", version, body)
 
 
 def _article(card: Card) -> str:
