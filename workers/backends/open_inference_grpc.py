@@ -19,6 +19,7 @@ from workers.backends.open_inference_model import Model
 from workers.backends.open_inference_status import UNREACHED, trouble_of
 from workers.backends.open_inference_wire import Ask, NotYet, Place
 from workers.backends.remote_attempts import Attempts
+from workers.backends.remote_count import Counted, again
 from workers.backends.remote_faults import Trouble
 from workers.backends.remote_keys import Keys
 from workers.backends.remote_lookout import CONNECT_S, LOOK_S, Lookout
