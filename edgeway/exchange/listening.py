@@ -172,7 +172,8 @@ class Listeners:
                 log.debug("a record of joins cannot be read: %s", error)
                 continue
             for listener in listeners:
-                if record.offset >= listener.next:
+                # Not to those who are new: what lies before this record is still to come for them.
+                if record.offset >= listener.next and listener not in self._new:
                     listener.next = record.offset + 1
                     listener.add(listener.shadow.take(message, record.timestamp))
 
