@@ -29,7 +29,7 @@ from schemas import codec
 from schemas.cards import Card, Heartbeat, Live, Offer
 from schemas.messages import Plan, Request, Result, Subtask, Verdict
 from schemas.rules import Rules, parse_rules
-from streams.cache import MemoryCache, answer_entry
+from streams.cache import MemoryCache, answer_entry, stamped
 from streams.cache.entries import NOTHING
 from streams.delivery import Batch, Cleared, Output
 from streams.registry import Registry
@@ -240,7 +240,7 @@ async def warm_router() -> Router:
         assert entry != NOTHING
         key = planner.keyed(found, view).key
         assert key is not None
-        await cache.put([(key, entry)], 600.0)
+        await cache.put([(key, stamped(entry, NOW))], 600.0)
     return Router(planner, registry, Clock(), seen=MemorySeenStore(time.monotonic, 50_000), cache=cache)
 
 

@@ -36,6 +36,8 @@ def check_rules(text: RulesText, file: RulesFile, tasks: dict[str, TaskRule]) ->
     with text.part():
         check_hosts(text, file.hosts)
     with text.part():
+        _check_stale(text, file, tasks)
+    with text.part():
         _check_phrases(text, tasks)
     with text.part():
         _check_fallbacks(text, tasks)
@@ -73,6 +75,20 @@ def _check_replies(text: RulesText, file: RulesFile) -> None:
             reply_topic(name)
         except UnknownTopic as error:
             text.refuse(("reply_topics", index), str(error))
+
+
+def _check_stale(text: RulesText, file: RulesFile, tasks: dict[str, TaskRule]) -> None:
+    if text.in_code:
+        return  # the file that has `cache_s` was checked
+    said: list[tuple[Path, int | None]] = [(("stale_s",), file.stale_s)]
+    said += [((*text.task_path(name), "stale_s"), task.stale_s) for name, task in tasks.items()]
+    for path, stale_s in said:
+        if stale_s and stale_s <= file.cache_s:
+            text.refuse(
+                path,
+                f"`stale_s` {stale_s} is not above `cache_s` {file.cache_s}: younger ones are given anyway;"
+                " give more, or 0 where no old answer may stand in",
+            )
 
 
 def _check_phrases(text: RulesText, tasks: dict[str, TaskRule]) -> None:

@@ -53,7 +53,7 @@ def add_aggregator(process: Process) -> None:
             strategies.clear()
             strategies.update(merges)
             aggregator.replies = frozenset(rules.reply_topics)
-            errands.keep_s = rules.cache_s
+            errands.keep_s, errands.stale_s = rules.cache_s, longest_stale_s(rules)
 
         return adopt
 
@@ -66,6 +66,11 @@ def add_aggregator(process: Process) -> None:
     metrics.count_from("edgeway_join_events", "What happened in joins", lambda: dataclasses.asdict(counts))
     metrics.OPEN_JOINS.set_function(lambda: aggregator.open_joins)
     metrics.OLDEST_JOIN_S.set_function(lambda: aggregator.oldest(process.clock.now()) / 1000.0)
+
+
+def longest_stale_s(rules: Rules) -> int:
+    """How long a whole answer is kept to stand in, in seconds: for the task that wants it longest."""
+    return max(rules.stale_s, *(task.stale_s or 0 for task in rules.tasks.values()), 0)
 
 
 def require_detectors(rules: Rules) -> None:

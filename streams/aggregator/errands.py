@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from streams import metrics
 from streams.aggregator.background import Background
 from streams.budget.ports import Budget
-from streams.cache.entries import NOTHING, NOTHING_S
+from streams.cache.entries import NOTHING, NOTHING_S, stamped
+from streams.cache.keys import is_of_answer, over_key
 from streams.cache.ports import Cache
 from streams.delivery.clock import Clock
 from streams.stores import StoreError
@@ -28,13 +29,15 @@ class Errands:
     """Best effort, in the background: what finds the queue full or the store away is dropped and counted. An
     answer that is not kept is computed again, a reservation that is not released expires by itself.
 
-    `keep_s` is how long answers are kept; 0: not at all.
+    `keep_s` is how long answers are kept, `stale_s` how long whole ones are, so that they may stand in where
+    there is no other; 0: not at all.
     """
 
     def __init__(
         self, clock: Clock, cache: Cache | None = None, budget: Budget | None = None, keep_s: float = 0.0
     ) -> None:
         self.keep_s = keep_s
+        self.stale_s = 0.0
         self._clock = clock
         self._cache = cache
         self._budget = budget
@@ -46,7 +49,7 @@ class Errands:
     @property
     def keeps(self) -> bool:
         """Whether answers are kept at all."""
-        return self._cache is not None and self.keep_s > 0
+        return self._cache is not None and max(self.keep_s, self.stale_s) > 0
 
     @property
     def releases(self) -> bool:
@@ -54,10 +57,12 @@ class Errands:
         return self._budget is not None
 
     def keep(self, entries: Iterable[tuple[str, bytes]]) -> None:
-        """Put `entries` into the cache."""
+        """Put `entries` into the cache, whole answers as given now."""
         if not self.keeps:
             return
-        for key, entry in entries:
+        now = self._clock.now()
+        for key, plain in entries:
+            entry = stamped(plain, now) if is_of_answer(key) and plain != NOTHING else plain
             if len(self._entries) >= MAX_ENTRIES or self._bytes + len(entry) > MAX_BYTES:
                 metrics.ERRANDS_DROPPED.labels("cache", "full").inc()
                 continue
@@ -100,16 +105,24 @@ class Errands:
         self._bytes -= size
         if not batch or self._cache is None:
             return
-        answers = [one for one in batch if one[1] != NOTHING]
+        by_life: dict[float, list[tuple[str, bytes]]] = {}
+        for key, entry in batch:
+            by_life.setdefault(self._life_s(key, entry), []).append((key, entry))
+            if entry == NOTHING and self.stale_s:
+                by_life[NOTHING_S].append((over_key(key), NOTHING))
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                if answers:
-                    await self._cache.put(answers, self.keep_s)
-                if len(answers) < len(batch):
-                    await self._cache.put([one for one in batch if one[1] == NOTHING], NOTHING_S)
+                for life_s, entries in by_life.items():
+                    if life_s > 0:
+                        await self._cache.put(entries, life_s)
         except (StoreError, TimeoutError):
             # The link to the store tells that it is away.
             metrics.ERRANDS_DROPPED.labels("cache", "away").inc(len(batch))
+
+    def _life_s(self, key: str, entry: bytes) -> float:
+        if entry == NOTHING:
+            return NOTHING_S
+        return max(self.keep_s, self.stale_s) if is_of_answer(key) else self.keep_s
 
     async def _give_back(self) -> None:
         batch = [self._releases.popleft() for _ in range(min(_BATCH, len(self._releases)))]

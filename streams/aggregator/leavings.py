@@ -16,7 +16,7 @@ def entries_of(join: Join, result: Result) -> list[tuple[str, bytes]]:
     """
     plan = join.plan
     found: list[tuple[str, bytes]] = []
-    if plan.cache is not None and not result.cached:
+    if plan.cache is not None and (result.degraded or not result.cached):
         entry = answer_entry(result)
         found.append((plan.cache, NOTHING if entry is None else entry))
     verdict = plan.request.privacy

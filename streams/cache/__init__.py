@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from streams.cache.entries import NOTHING, NOTHING_S, answer_entry, answer_of, step_entry, step_of
+from streams.cache.entries import (
+    NOTHING,
+    NOTHING_S,
+    answer_entry,
+    answer_of,
+    kept_at,
+    stamped,
+    step_entry,
+    step_of,
+)
 from streams.cache.flights import Flights, Landed
-from streams.cache.keys import answer_key, step_key
+from streams.cache.keys import answer_key, is_of_answer, over_key, step_key
 from streams.cache.landing import Landing
 from streams.cache.memory import MemoryCache
 from streams.cache.ports import MAX_ENTRY_BYTES, Cache
@@ -23,6 +32,10 @@ __all__ = [
     "answer_entry",
     "answer_key",
     "answer_of",
+    "is_of_answer",
+    "kept_at",
+    "over_key",
+    "stamped",
     "step_entry",
     "step_key",
     "step_of",

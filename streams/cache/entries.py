@@ -15,8 +15,12 @@ NOTHING = b"-"
 """The entry that says: the execution is over and left no answer to share."""
 NOTHING_S = 5.0
 """How long NOTHING is kept: longer than any follower's patience, so that none waits for what is over."""
-_FORMAT = 1
+_FORMAT = 2
 """Of the entries; one of another format is no entry."""
+_MARK = b"\xc1"
+"""What an entry with its time begins with: a byte that no msgpack has."""
+_TIME_BYTES = 8
+_HEAD = len(_MARK) + _TIME_BYTES
 
 
 class _Answer(Part, frozen=True, kw_only=True, tag="answer"):
@@ -46,8 +50,8 @@ _DECODE_STEP = msgspec.msgpack.Decoder(_Step).decode
 
 
 def answer_entry(result: Result) -> bytes | None:
-    """What is kept of `result`; None where it is no whole, exact, first-hand answer to a request that is not
-    sensitive, or too large."""
+    """What is kept of `result`, once `stamped`; None where it is no whole, exact, first-hand answer to a
+    request that is not sensitive, or too large."""
     verdict = result.privacy
     if (
         result.status != "ok"
@@ -79,13 +83,25 @@ def answer_entry(result: Result) -> bytes | None:
     )
 
 
+def stamped(entry: bytes, at: int) -> bytes:
+    """The `entry` of an answer as it is kept: with `at`, the ms since the epoch when it was given."""
+    return _MARK + max(0, at).to_bytes(_TIME_BYTES, "big") + entry
+
+
+def kept_at(entry: bytes) -> int | None:
+    """When the answer in `entry` was given (ms since the epoch), None where it is none."""
+    if len(entry) <= _HEAD or not entry.startswith(_MARK):
+        return None
+    return int.from_bytes(entry[len(_MARK) : _HEAD], "big")
+
+
 def answer_of(entry: bytes, info: RequestInfo, rules: str) -> Result | None:
-    """The answer to the request of `info` from `entry`; None where there is none to share (NOTHING, another
-    format, other rules or another tenant)."""
-    if entry == NOTHING:
+    """The answer to the request of `info` from `entry`, however old; None where there is none to share
+    (NOTHING, another format, other rules or another tenant)."""
+    if kept_at(entry) is None:
         return None
     try:
-        kept = _DECODE_ANSWER(entry)
+        kept = _DECODE_ANSWER(entry[_HEAD:])
     except msgspec.MsgspecError:
         return None
     if kept.format != _FORMAT or kept.rules != rules or kept.tenant != info.tenant:
@@ -154,7 +170,7 @@ def _bounded(output: Any, entry: _Answer | _Step) -> bytes | None:
         raw = _ENCODE(entry)
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError):
         return None  # a merge of a user's own may return anything
-    return raw if len(raw) <= MAX_ENTRY_BYTES else None
+    return raw if len(raw) + _HEAD <= MAX_ENTRY_BYTES else None
 
 
 def _unpaid(decision: Decision) -> Decision:

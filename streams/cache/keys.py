@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from schemas.claims import claim_of
 from schemas.messages import Request
 
 _CANONICAL = msgspec.msgpack.Encoder(order="deterministic").encode
@@ -47,5 +48,29 @@ def step_key(
     return _key("s", tenant, capability, inputs, params, tuple(versions), rules_version)
 
 
+def is_of_answer(key: str) -> bool:
+    """Whether `key` is that of a whole answer, and not of a step's."""
+    return key.startswith("a:")
+
+
+def over_key(key: str) -> str:
+    """Where it is said that an execution for `key` is over and left no answer: an older one may be kept under
+    the key itself, and must not be lost by that."""
+    return f"o:{key}"
+
+
 def _key(kind: str, *parts: Any) -> str:
-    return f"{kind}:{sha256(_CANONICAL((kind, *parts))).hexdigest()[:40]}"
+    content = _CANONICAL((kind, *parts))
+    if b"dataref" in content:
+        content = _CANONICAL((f"{kind}, by content", *map(_by_content, parts)))
+    return f"{kind}:{sha256(content).hexdigest()[:40]}"
+
+
+def _by_content(value: Any) -> Any:
+    """`value` with claims named by what they stand for: each upload has a place of its own."""
+    if isinstance(value, Mapping):
+        claim = claim_of(value)
+        if claim is not None:
+            return ("claim", claim.sha256, claim.size, claim.content_type)
+        return {name: _by_content(item) for name, item in value.items()}
+    return [_by_content(item) for item in value] if isinstance(value, list | tuple) else value

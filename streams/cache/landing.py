@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
+from streams.cache.entries import NOTHING
 from streams.cache.flights import Flights, Landed
+from streams.cache.keys import over_key
 from streams.cache.ports import Cache
 from streams.delivery.clock import Clock
 from streams.stores import StoreUnavailable
@@ -22,7 +24,8 @@ class Landing(Generic[T]):
     """Gives followers to `resume` once their answer is in the cache, or they can wait no longer.
 
     Its host runs `run` as a task of its own and guards it: what `resume` raises ends it. `wake` must be
-    called after a `follow`. Where the store is away all followers are handed back at once.
+    called after a `follow`. Where the store is away all followers are handed back at once. `is_old` says of
+    an entry at a time (ms) that nobody waited for it: it was there before.
     """
 
     def __init__(
@@ -31,11 +34,13 @@ class Landing(Generic[T]):
         flights: Flights[T],
         clock: Clock,
         resume: Callable[[Sequence[Landed[T]]], Awaitable[None]],
+        is_old: Callable[[bytes, int], bool] = lambda entry, now: False,
     ) -> None:
         self._cache = cache
         self._flights = flights
         self._clock = clock
         self._resume = resume
+        self._is_old = is_old
         self._awaited = asyncio.Event()
 
     def wake(self) -> None:
@@ -58,8 +63,13 @@ class Landing(Generic[T]):
         keys = self._flights.awaited()
         try:
             async with asyncio.timeout(PATIENCE_S):
-                entries = await self._cache.get(keys) if keys else []
+                entries = await self._cache.get([*keys, *map(over_key, keys)]) if keys else []
         except (StoreUnavailable, TimeoutError):
             return self._flights.release()
-        found = {key: entry for key, entry in zip(keys, entries, strict=True) if entry is not None}
-        return self._flights.land(found) + self._flights.expired(self._clock.now())
+        now, found = self._clock.now(), dict[str, bytes]()
+        for key, entry, over in zip(keys, entries, entries[len(keys) :], strict=False):
+            if entry is not None and not self._is_old(entry, now):
+                found[key] = entry
+            elif over is not None:
+                found[key] = NOTHING
+        return self._flights.land(found) + self._flights.expired(now)

@@ -80,7 +80,7 @@ def _count(items: Sequence[Planning]) -> None:
             continue
         answer = item.planned.plan.answer
         if answer is None or answer.error is None:
-            outcomes["planned" if answer is None else "cached"] += 1
+            outcomes["planned" if answer is None else "stale" if answer.degraded else "cached"] += 1
         else:
             outcomes[answer.error.code] += 1
         if answer is None or answer.error is not None:

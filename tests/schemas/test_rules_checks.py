@@ -293,10 +293,39 @@ class TestNames:
             ({"privacy": {"mask": ["person"], "detectors": []}}, "$.privacy.mask"),
             ({"privacy": {"detector": []}}, "$.privacy.detector"),
             ({"cache_s": -1}, "$.cache_s"),
+            ({"stale_s": 300}, "$.stale_s"),
+            ({"cache_s": 60, "stale_s": 60}, "$.stale_s"),
+            ({"stale_s": -1}, "$.stale_s"),
+            ({"tasks": {"t": {"stale_s": 10}}}, "$.tasks.t.stale_s"),
         ],
     )
     def test_modules_detectors_and_kinds(self, said, path):
         assert refused(**said)[0] == path
+
+
+class TestStandIns:
+    @pytest.mark.parametrize(
+        "said",
+        [
+            {"stale_s": 301},
+            {"cache_s": 0, "stale_s": 1},
+            {"stale_s": 0, "tasks": {"t": {"stale_s": 400}}},
+            {"cache_s": 60, "stale_s": 61, "tasks": {"t": {"stale_s": 0}}},
+        ],
+    )
+    def test_older_than_what_is_given_anyway_or_none(self, said):
+        rules = parse_rules(json.dumps(said).encode())
+        assert rules.stale_s == said.get("stale_s", 0)
+
+    def test_the_reason_tells_both_and_the_mend(self):
+        path, reason = refused(stale_s=100)
+        assert path == "$.stale_s"
+        assert "`stale_s` 100 is not above `cache_s` 300" in reason
+        assert "or 0" in reason
+
+    def test_steps_given_in_code_do_not_know_the_file(self):
+        raw = b'{"builtin": false, "tasks": {"t": {"stale_s": 100, "steps": [{"name": "a"}]}}}'
+        assert parse_rules(raw, in_code=True).tasks["t"].stale_s == 100
 
 
 class TestPhrases:

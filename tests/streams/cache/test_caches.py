@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from streams.cache import MAX_ENTRY_BYTES, NOTHING, Cache, MemoryCache, RedisCache
+from streams.aggregator import Errands
+from streams.cache import (
+    MAX_ENTRY_BYTES,
+    NOTHING,
+    Cache,
+    Flights,
+    Landed,
+    Landing,
+    MemoryCache,
+    RedisCache,
+    kept_at,
+    stamped,
+)
 from streams.stores import StoreUnavailable
 from streams.stores.link import RedisLink
+from tests.helpers.lanes import FakeClock
 from tests.helpers.redis import RedisServer, serve
 
 NUMBERS = count()
@@ -68,6 +81,43 @@ async def test_nothing_replaces_no_answer(cache: Cache):
     assert await cache.get(["a", "b"]) == [b"1", NOTHING]
     await cache.put([("b", b"2")], 60)
     assert await cache.get(["b"]) == [b"2"]
+
+
+async def test_an_older_answer_outlives_executions_that_fail(cache: Cache):
+    """Those who wait for a failed one are told beside the older answer, which is not lost by that."""
+    clock = FakeClock(1_000_000)
+    errands = Errands(clock, cache, keep_s=1)
+    errands.stale_s = 60
+    errands.keep([("a:1", b"answer"), ("s:1", b"step")])
+    await errands.rest()
+    (old,) = await cache.get(["a:1"])
+    assert old is not None
+    assert kept_at(old) == clock.ms
+    await asyncio.sleep(1.1)
+    assert await cache.get(["a:1", "s:1"]) == [old, None], "a step is kept for cache_s, and no longer"
+    clock.ms += 10_000
+
+    flights = Flights[str]()
+    landing = Landing(cache, flights, clock, _nobody, lambda entry, now: now - (kept_at(entry) or 0) > 1_000)
+    assert flights.lead("a:1", clock.ms + 60_000, clock.ms)
+    assert flights.follow("a:1", "waiter", clock.ms + 60_000, clock.ms)
+    assert await landing.look() == [], "the older answer is not the one that is waited for"
+    errands.keep([("a:1", NOTHING)])
+    await errands.rest()
+    assert await landing.look() == [Landed("waiter", NOTHING)]
+    assert await cache.get(["a:1"]) == [old]
+
+    assert not flights.waiting
+    assert flights.lead("a:1", clock.ms + 60_000, clock.ms)
+    assert flights.follow("a:1", "next", clock.ms + 60_000, clock.ms)
+    errands.keep([("a:1", b"newer")])
+    await errands.rest()
+    assert await landing.look() == [Landed("next", stamped(b"newer", clock.ms))]
+    await errands.close()
+
+
+async def _nobody(landed: Sequence[Landed[str]]) -> None:
+    raise AssertionError(landed)
 
 
 async def test_waiting_for_news_ends(cache: Cache):

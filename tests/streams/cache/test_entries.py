@@ -19,7 +19,16 @@ from schemas.messages import (
     Timings,
     Verdict,
 )
-from streams.cache import MAX_ENTRY_BYTES, NOTHING, answer_entry, answer_of, step_entry, step_of
+from streams.cache import (
+    MAX_ENTRY_BYTES,
+    NOTHING,
+    answer_entry,
+    answer_of,
+    kept_at,
+    stamped,
+    step_entry,
+    step_of,
+)
 from tests.schemas.strategies import VALUES, structs
 
 NORMAL = Verdict()
@@ -50,7 +59,9 @@ def test_an_answer_comes_back_as_it_was(output: Any, confidence: float | None):
     )
     entry = answer_entry(given_)
     assert entry is not None
-    found = answer_of(entry, info(tenant="x"), "v1")
+    kept = stamped(entry, 7)
+    assert kept_at(kept) == 7
+    found = answer_of(kept, info(tenant="x"), "v1")
     assert found is not None
     same = ("output", "confidence", "warnings", "models", "sides", "tenant", "task", "rules")
     assert found == Result(
@@ -110,8 +121,9 @@ def test_no_partial_result_and_no_error_is_kept(status: Any):
 
 
 def test_an_entry_is_of_one_tenant_and_one_version_of_the_rules():
-    entry = answer_entry(result(tenant="x"))
-    assert entry is not None
+    plain = answer_entry(result(tenant="x"))
+    assert plain is not None
+    entry = stamped(plain, 7)
     assert answer_of(entry, info(tenant="x"), "v1") is not None
     assert answer_of(entry, info(tenant="y"), "v1") is None
     assert answer_of(entry, info(), "v1") is None
@@ -121,6 +133,7 @@ def test_an_entry_is_of_one_tenant_and_one_version_of_the_rules():
 @given(st.binary(max_size=60) | st.just(NOTHING))
 def test_what_is_no_entry_gives_no_answer(raw: bytes):
     assert answer_of(raw, info(), "v1") is None
+    assert answer_of(stamped(raw, 7), info(), "v1") is None
     assert step_of(raw, "r/s/local/0", 9) is None
 
 
@@ -165,3 +178,16 @@ def test_what_gives_no_entry_of_a_step(fields: dict[str, Any]):
     good = Partial(subtask="r/s/local/0", deadline=5, output=1)
     assert step_entry(good) is not None
     assert step_entry(msgspec.structs.replace(good, **fields)) is None
+
+
+def test_an_entry_of_another_format_is_none():
+    """Caches outlive releases: an older one has no time before it."""
+    plain = answer_entry(result())
+    assert plain is not None
+    assert plain.count(b"\xa6format\x02") == 1
+    for old in (plain, plain.replace(b"\xa6format\x02", b"\xa6format\x01")):
+        assert kept_at(old) is None
+        assert answer_of(old, info(), "v1") is None
+    assert answer_of(stamped(plain.replace(b"\xa6format\x02", b"\xa6format\x03"), 1), info(), "v1") is None
+    assert answer_of(stamped(plain, 1), info(), "v1") is not None
+    assert (kept_at(NOTHING), kept_at(b""), kept_at(stamped(b"", 1))) == (None, None, None)

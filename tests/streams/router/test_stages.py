@@ -14,7 +14,8 @@ from schemas.cards import Card, Heartbeat, Live, Offer
 from schemas.messages import Partial, Plan, Result, Verdict
 from schemas.rules import Rules
 from streams.budget import MemoryBudget, Reservation
-from streams.cache import NOTHING, MemoryCache, answer_entry, step_entry
+from streams.cache import NOTHING, MemoryCache, answer_entry, over_key, stamped, step_entry
+from streams.degraded import INACCURATE
 from streams.delivery import Batch
 from streams.registry import Registry
 from streams.router import Planner, Router
@@ -182,7 +183,7 @@ class TestBudget:
         assert lane.settles == []
 
 
-def result_of(plan: Plan) -> bytes:
+def result_of(plan: Plan, at: int = NOW) -> bytes:
     entry = answer_entry(
         Result(
             id=plan.request.id,
@@ -196,7 +197,7 @@ def result_of(plan: Plan) -> bytes:
         )
     )
     assert entry is not None
-    return entry
+    return stamped(entry, at)
 
 
 @pytest.fixture
@@ -388,3 +389,134 @@ async def test_a_large_request_is_examined_off_the_loop():
     )
     assert seen[0] == "MainThread"
     assert seen[1] != "MainThread"
+
+
+STALE = {"cache_s": 60, "stale_s": 600}
+EARLIER = NOW - 500_000
+
+
+class TestStandIns:
+    """An answer too old to be given stands in where there is no other."""
+
+    async def kept(self, cache: MemoryCache, router: Router, at: int = EARLIER, **request: Any) -> str:
+        probe = asked(9, **{"id": "probe", "task": "intent", "inputs": IN, **request})
+        (plan,) = (await handled(router, probe)).plans
+        assert plan.cache is not None
+        assert plan.stand_in is None
+        await cache.put([(plan.cache, result_of(plan, at))], 600.0)
+        router._shelf.flights.abandon(plan.cache)  # type: ignore[union-attr]
+        return plan.cache
+
+    async def test_an_older_answer_goes_with_the_plan(self, cache):
+        router = router_of(rules_of(**STALE), cache=cache)
+        await self.kept(cache, router)
+        lane = await handled(router, asked(1, id="r1", task="intent", inputs=IN))
+        (plan,) = lane.plans
+        assert plan.answer is None
+        assert len(lane.subtasks) == 1
+        older = plan.stand_in
+        assert older is not None
+        assert (older.output, older.cached, older.approximate) == ({"label": "card"}, True, True)
+        assert (older.age_ms, older.degraded, older.cost) == (NOW - EARLIER, ("stale_cache",), 0.0)
+
+    async def test_one_that_is_fresh_answers_and_one_too_old_is_none(self, cache):
+        router = router_of(rules_of(**STALE), cache=cache)
+        await self.kept(cache, router, NOW + 10 - 60_000)
+        (plan,) = (await handled(router, asked(1, id="r1", task="intent", inputs=IN))).plans
+        assert plan.answer is not None
+        assert (plan.answer.age_ms, plan.answer.approximate, plan.answer.degraded) == (None, False, ())
+        other = {"text": "another"}
+        await self.kept(cache, router, NOW + 9 - 600_000, inputs=other)
+        (plan,) = (await handled(router, asked(2, id="r2", task="intent", inputs=other))).plans
+        assert (plan.answer, plan.stand_in) == (None, None)
+
+    @pytest.mark.parametrize(
+        ("task", "more", "stands"),
+        [
+            ({"stale_s": 0}, STALE, False),
+            ({"stale_s": 600}, {"cache_s": 60}, True),
+            ({}, {"cache_s": 60}, False),
+            ({"stale_s": 100}, STALE, False),
+        ],
+    )
+    async def test_the_task_has_the_last_word(self, cache, task, more, stands):
+        router = router_of(rules_of(task, **more), cache=cache)
+        await self.kept(cache, router)
+        (plan,) = (await handled(router, asked(1, id="r1", task="intent", inputs=IN))).plans
+        assert (plan.stand_in is not None) == stands
+
+    async def test_where_nothing_is_given_fresh_older_ones_still_stand_in(self, cache):
+        router = router_of(rules_of(cache_s=0, stale_s=600), cache=cache)
+        await self.kept(cache, router, NOW + 10)
+        lane = await handled(router, *[asked(n, id=f"r{n}", task="intent", inputs=IN) for n in range(2)])
+        assert [plan.stand_in is not None for plan in lane.plans] == [True, True]
+        assert len(lane.subtasks) == 2, "nobody waits for an answer that is not to be shared"
+
+    async def test_it_answers_at_once_where_no_side_is_left(self, cache):
+        rules = rules_of(budget={"per_day": 1.5}, **STALE)
+        budget = budget_of(rules)
+        router = router_of(rules, cache=cache, budget=budget)
+        await self.kept(cache, router, task="away")
+        lane = await handled(router, asked(1, id="r1", task="away", inputs=IN))
+        (plan,) = lane.plans
+        answer = plan.answer
+        assert lane.subtasks == []
+        assert answer is not None
+        assert (answer.status, answer.error, answer.output) == ("ok", None, {"label": "card"})
+        assert answer.degraded == ("over_budget", "stale_cache")
+        assert answer.warnings == (INACCURATE, "cached answer, 500 s old")
+        assert (answer.approximate, answer.cached, answer.cost) == (True, True, 0.0)
+        assert answer.decisions[0].forbidden["cloud"] == ("budget",)
+        assert answer.id == "r1"
+
+    async def test_never_for_what_is_sensitive_or_of_another_tenant(self, cache):
+        rules = rules_of(**STALE)
+        await self.kept(cache, router_of(rules, cache=cache))
+        judged = router_of(rules, Words(["card"]), cache=cache)
+        masked = router_of(rules, Words(maskable=["card"]), cache=cache)
+        plain = router_of(rules, cache=cache)
+        for router, more in (
+            (judged, {}),
+            (masked, {}),
+            (plain, {"privacy": "high"}),
+            (plain, {"tenant": "x"}),
+        ):
+            (plan,) = (await handled(router, asked(1, id="r1", task="intent", inputs=IN, **more))).plans
+            assert plan.answer is None
+            assert plan.stand_in is None
+
+    async def test_a_request_that_is_wrong_itself_gets_its_error(self, cache):
+        router = router_of(rules_of(**STALE), cache=cache)
+        await self.kept(cache, router)
+        (plan,) = (await handled(router, asked(1, id="r1", task="nothing", inputs=IN))).plans
+        assert plan.answer is not None
+        assert plan.answer.error is not None
+
+    async def test_an_older_answer_is_a_miss_of_which_one_is_executed(self, cache):
+        router = router_of(rules_of(**STALE), cache=cache)
+        task = await following(router)
+        key = await self.kept(cache, router)
+        lane = await handled(router, *[asked(n, id=f"r{n}", task="intent", inputs=IN) for n in range(3)])
+        assert [plan.request.id for plan in lane.plans] == ["r0"]
+        await asyncio.sleep(0.1)
+        assert len(lane.plans) == 1, "the older answer wakes nobody"
+        await cache.put([(over_key(key), NOTHING)], 5.0)
+        await until(lambda: len(lane.plans) == 3)
+        assert all(plan.stand_in is not None for plan in lane.plans)
+        assert len(lane.subtasks) == 3
+        task.cancel()
+
+    async def test_a_plan_too_large_with_it_goes_without(self, cache):
+        router = router_of(rules_of({"side": "auto"}, **STALE), cache=cache)
+        large = {"text": "x" * 900_000}
+        (plan,) = (await handled(router, asked(9, id="probe", task="intent", inputs=large))).plans
+        entry = answer_entry(
+            Result(id="p", status="ok", output="y" * 200_000, rules=plan.rules, privacy=Verdict())
+        )
+        assert entry is not None
+        assert plan.cache is not None
+        await cache.put([(plan.cache, stamped(entry, EARLIER))], 600.0)
+        router._shelf.flights.abandon(plan.cache)  # type: ignore[union-attr]
+        (plan,) = (await handled(router, asked(1, id="r1", task="intent", inputs=large))).plans
+        assert (plan.answer, plan.stand_in) == (None, None)
+        assert plan.steps
