@@ -12,6 +12,7 @@ from streams.aggregator import Limits
 from streams.aggregator.answered import Answered
 from streams.delivery.records import Batch, Cleared
 from streams.merge import Merged
+from streams.tracing import within
 from tests.helpers.aggregation import (
     CLOUD,
     CLOUD_FIRST,
