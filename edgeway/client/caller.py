@@ -9,13 +9,15 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from msgspec.structs import replace
+
 from edgeway.client.asking import Asked, AskedAlike, inputs_of, request_of, wait_of
 from edgeway.client.errors import ClientClosed, ClientError, RequestTimeout
 from edgeway.client.mapping import Windowed, total_of
 from edgeway.client.pending import Pending
 from edgeway.client.ports import Transport
 from edgeway.client.retrying import Clock
-from edgeway.client.waits import Wait, Waits
+from edgeway.client.waits import OnSent, Wait, Waits
 from edgeway.exchange.ports import Event
 from edgeway.progress import bar
 from schemas import codec, ids
@@ -223,12 +225,13 @@ class Caller:
 
     def _begin(self, request: Request, chosen: bool, early: bool) -> Wait:
         key = (ids.scoped(request.tenant, request.id or ""), codec.digest_of(request))
-        route = self._transport.route
-        return self._waits.join(
-            key,
-            request.id or "",
-            lambda sent: route(request, chosen=chosen, on_sent=sent, early=early),
-        )
+
+        async def begin(on_sent: OnSent) -> Result:
+            result = await self._transport.route(request, chosen=chosen, on_sent=on_sent, early=early)
+            # A conflict comes under a derived id: the caller knows its own.
+            return result if result.id == request.id else replace(result, id=request.id or "")
+
+        return self._waits.join(key, request.id or "", begin)
 
     def _require_open(self) -> None:
         if not self._is_open:

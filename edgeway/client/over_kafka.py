@@ -9,8 +9,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import TypeVar
 
-import msgspec
-
 from edgeway.client.asking import GRACE_S
 from edgeway.client.errors import ClientClosed, NotSent
 from edgeway.client.retrying import Clock, Jitter, Retries
@@ -76,8 +74,7 @@ class OverKafka:
         since = self._wall_ms() - LOOK_BACK_MS
         sent = await self._send(request)
         on_sent()
-        result = await self._answer(sent, since if chosen else None, self._fresh_s)
-        return _as_asked(result, request)
+        return await self._answer(sent, since if chosen else None, self._fresh_s)
 
     async def result(self, request_id: str, tenant: str | None) -> Result:
         key = ids.scoped(tenant, request_id)
@@ -171,10 +168,3 @@ class OverKafka:
 def _answers(result: Result, sent: Sent | str) -> bool:
     """Whether an earlier result is that of what was sent now: not of other content under the same id."""
     return isinstance(sent, str) or result.digest is None or result.digest == sent.digest
-
-
-def _as_asked(result: Result, request: Request) -> Result:
-    """A conflict comes under a derived id: the caller knows its own."""
-    if result.id == request.id or request.id is None:
-        return result
-    return msgspec.structs.replace(result, id=request.id)
