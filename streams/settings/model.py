@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from streams.settings import kinds
+from streams.settings.about import About, setting
 from streams.settings.groups import GROUPS, commands_of
-from streams.settings.kinds import Kind, Secret
+from streams.settings.kafka import DEFAULT_KAFKA, KafkaSettings
+from streams.settings.kinds import Secret
 
 __all__ = [
     "DEFAULTS",
@@ -23,282 +24,227 @@ __all__ = [
     "variable_of",
 ]
 
-T = TypeVar("T")
-DEFAULT_KAFKA = "127.0.0.1:9092"
 MiB = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class About:
-    """What the table says of one setting. `group` decides which commands take it; secrets have no flag."""
-
-    kind: Kind
-    help: str
-    group: str
-    flag: bool = True
-
-
-def _setting(default: T, kind: Kind, group: str, text: str, flag: bool = True) -> T:
-    about = About(kind, text, group, flag)
-    return field(default=default, metadata={"about": about})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(KafkaSettings):
     """All settings, checked. Paths are as given; durations end in `_ms` or `_s`; None means not set."""
 
-    kafka: str | None = _setting(
-        None,
-        kinds.ADDRESS,
-        "kafka",
-        f"Kafka's bootstrap addresses; `up` starts its own Kafka without it, the others ask {DEFAULT_KAFKA}",
-    )
-    security_protocol: str = _setting(
-        "PLAINTEXT",
-        kinds.choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", fold=str.upper),
-        "kafka",
-        "how to talk to Kafka",
-    )
-    sasl_mechanism: str = _setting(
-        "PLAIN",
-        kinds.choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", fold=str.upper),
-        "kafka",
-        "how to log in",
-    )
-    sasl_username: str | None = _setting(None, kinds.TEXT, "kafka", "user name for SASL")
-    sasl_password: Secret | None = _setting(
-        None,
-        kinds.SECRET,
-        "kafka",
-        "password for SASL; no flag, so that no process list shows it",
-        flag=False,
-    )
-    sasl_password_file: Path | None = _setting(
-        None, kinds.FILE, "kafka", "file whose first line is the password for SASL"
-    )
-    ssl_cafile: Path | None = _setting(
-        None, kinds.FILE, "kafka", "certificates to trust (PEM); without it those of the system"
-    )
-    ssl_certfile: Path | None = _setting(None, kinds.FILE, "kafka", "own certificate (PEM), for mutual TLS")
-    ssl_keyfile: Path | None = _setting(None, kinds.FILE, "kafka", "key of the own certificate (PEM)")
-    ssl_check_hostname: bool = _setting(
-        True, kinds.BOOLEAN, "kafka", "whether the certificate must name the broker's host"
-    )
-
-    rules: Path | None = _setting(
+    rules: Path | None = setting(
         None, kinds.FILE, "rules", "the rules file; without it the built-in templates alone"
     )
-    partitions: int = _setting(6, kinds.integer(1, 10_000), "topics", "partitions of each topic that is made")
-    replication: int = _setting(1, kinds.integer(1, 100), "topics", "replicas of each topic that is made")
+    partitions: int = setting(6, kinds.integer(1, 10_000), "topics", "partitions of each topic that is made")
+    replication: int = setting(1, kinds.integer(1, 100), "topics", "replicas of each topic that is made")
 
-    redis: str | None = _setting(
+    redis: str | None = setting(
         None, kinds.REDIS, "stores", "Redis for shared stores; memory keeps them in this process"
     )
-    objects: str | None = _setting(
+    objects: str | None = setting(
         None,
         kinds.OBJECTS,
         "objects",
         "object store for large payloads, such as s3://bucket/edge or a folder",
     )
-    cloud_objects: str | None = _setting(
+    cloud_objects: str | None = setting(
         None, kinds.OBJECTS, "objects", "object store of the cloud's side; without it no object goes there"
     )
-    ledger: str = _setting(
+    ledger: str = setting(
         "auto",
         kinds.choice("auto", "require"),
         "stores",
         "where a starting role finds no ledger of the budget: auto opens one, require leaves that to you",
     )
-    port: int | None = _setting(
+    port: int | None = setting(
         None,
         kinds.integer(1, 65535),
         "role",
         "HTTP port for /healthz, /readyz, /metrics and a worker's capabilities; without it no HTTP",
     )
-    host: str = _setting("127.0.0.1", kinds.TEXT, "role", "HTTP address to listen on; 0.0.0.0 for all")
-    metrics: bool = _setting(True, kinds.BOOLEAN, "role", "whether /metrics is served")
-    slot: str | None = _setting(
+    host: str = setting("127.0.0.1", kinds.TEXT, "role", "HTTP address to listen on; 0.0.0.0 for all")
+    metrics: bool = setting(True, kinds.BOOLEAN, "role", "whether /metrics is served")
+    slot: str | None = setting(
         None,
         kinds.TEXT,
         "role",
         "static member id (one per process, kept over restarts): a restart then takes about 2 s",
     )
-    auto_slot: bool = _setting(
+    auto_slot: bool = setting(
         True,
         kinds.BOOLEAN,
         "role",
         "without --slot hold the lowest free one of this machine: a killed process is succeeded at once",
     )
-    leave_on_stop: str = _setting(
+    leave_on_stop: str = setting(
         "auto",
         kinds.choice("auto", "yes", "no"),
         "role",
         "whether a stop gives the partitions up at once; auto: yes without a slot, no with one",
     )
 
-    rules_poll_s: float = _setting(
+    rules_poll_s: float = setting(
         1.0,
         kinds.seconds(0, 3600),
         "role",
         "between looks at the rules file; a change is adopted without a restart; 0: never",
     )
 
-    otlp: str | None = _setting(
+    otlp: str | None = setting(
         None, kinds.URL, "trace", "OTLP/HTTP endpoint that spans are sent to; needs the extra `otel`"
     )
-    otlp_headers_file: Path | None = _setting(
+    otlp_headers_file: Path | None = setting(
         None, kinds.FILE, "trace", "file of headers for that endpoint, one `NAME: VALUE` a line"
     )
-    trace_sample: float = _setting(
+    trace_sample: float = setting(
         0.0,
         kinds.ratio(),
         "trace",
         "share of requests that are traced where the caller's traceparent does not say it",
     )
 
-    side: str | None = _setting(
+    side: str | None = setting(
         None, kinds.choice("local", "cloud"), "worker", "serve every capability of this side"
     )
-    capabilities: tuple[str, ...] = _setting(
+    capabilities: tuple[str, ...] = setting(
         (), kinds.CAPABILITIES, "worker", "serve these, for example local/nlp/intent,cloud/nlp/intent"
     )
-    app: str | None = _setting(
+    app: str | None = setting(
         None, kinds.TEXT, "worker", "Python module or file whose @capability functions are served"
     )
-    model_threads: int = _setting(
+    model_threads: int = setting(
         1, kinds.integer(1, 256), "worker", "threads that run models; each model runs single-threaded inside"
     )
 
-    models: str | None = _setting(
+    models: str | None = setting(
         None,
         kinds.TEXT,
         "models",
         "model repository, a folder or URL (s3://bucket/prefix): a worker serves its active models",
     )
-    models_cache: Path | None = _setting(
+    models_cache: Path | None = setting(
         None,
         kinds.PATH,
         "models",
         "folder that models are pulled into; without it edgeway/models in the user's cache folder",
     )
-    models_poll_s: float = _setting(
+    models_poll_s: float = setting(
         5.0,
         kinds.seconds(0, 3600),
         "models",
         "between looks at which versions are active; another one is taken up while serving; 0: never",
     )
 
-    http_token: Secret | None = _setting(
+    http_token: Secret | None = setting(
         None,
         kinds.SECRET,
         "http",
         "bearer token that calls of capabilities must bring; without it whoever reaches the port may call",
         flag=False,
     )
-    http_token_file: Path | None = _setting(
+    http_token_file: Path | None = setting(
         None, kinds.FILE, "http", "file whose first line is the bearer token for calls of capabilities"
     )
-    http_requests: int = _setting(
+    http_requests: int = setting(
         2000, kinds.integer(1, 100_000), "http", "calls over HTTP under way at once; more are answered 429"
     )
 
-    gateway_open: int = _setting(
+    gateway_open: int = setting(
         5000,
         kinds.integer(1, 1_000_000),
         "gateway",
         "requests open at a gateway at once, waiting callers and those who ask later; more are answered 503",
     )
-    gateway_bytes: int = _setting(
+    gateway_bytes: int = setting(
         256 * MiB,
         kinds.size(MiB, 2**40),
         "gateway",
         "bytes of request bodies that a gateway holds at once; more are answered 503",
     )
-    upload_bytes: int = _setting(
+    upload_bytes: int = setting(
         32 * MiB,
         kinds.size(1024, 2**32),
         "gateway",
         "largest multipart/form-data body; what does not fit a record goes to the object store",
     )
-    cors_origins: tuple[str, ...] = _setting(
+    cors_origins: tuple[str, ...] = setting(
         (),
         kinds.ORIGINS,
         "gateway",
         "origins whose pages may call, for example https://app.example.com; without any no page may",
     )
 
-    hang_s: float = _setting(
+    hang_s: float = setting(
         30.0,
         kinds.seconds(0, 86_400),
         "worker",
         "a model that runs so long without an answer hangs (one that asks elsewhere: beyond its deadline), "
         "and the process starts again or exits; 0: after watchdog_s",
     )
-    on_stuck: str = _setting(
+    on_stuck: str = setting(
         "restart",
         kinds.choice("restart", "exit"),
         "worker",
         "what a worker does that hangs: start itself again, or exit for a supervisor to do so; `up` exits",
     )
 
-    data: Path | None = _setting(
+    data: Path | None = setting(
         None, kinds.PATH, "data", "folder for the embedded Kafka's data; without it a temporary one"
     )
 
-    session_timeout_ms: int = _setting(
+    session_timeout_ms: int = setting(
         6000, kinds.milliseconds(1000, 300_000), "delivery", "Kafka counts a silent member out after this"
     )
-    heartbeat_ms: int = _setting(
+    heartbeat_ms: int = setting(
         500, kinds.milliseconds(50, 60_000), "delivery", "between heartbeats to the group"
     )
-    window_records: int = _setting(
+    window_records: int = setting(
         2000, kinds.integer(1, 1_000_000), "delivery", "unfinished records of a partition before it is paused"
     )
-    window_bytes: int = _setting(
+    window_bytes: int = setting(
         64 * MiB,
         kinds.size(MiB, 2**40),
         "delivery",
         "bytes of unfinished records of a partition before it is paused",
     )
-    batch_records: int = _setting(
+    batch_records: int = setting(
         500, kinds.integer(1, 100_000), "delivery", "records handed to an agent at once, at most"
     )
-    commit_ms: int = _setting(
+    commit_ms: int = setting(
         200, kinds.milliseconds(10, 60_000), "delivery", "between commits of moved watermarks"
     )
-    drain_s: float = _setting(
+    drain_s: float = setting(
         3.0, kinds.seconds(0, 600), "delivery", "work in flight is awaited so long at a rebalance"
     )
-    stop_s: float = _setting(
+    stop_s: float = setting(
         10.0, kinds.seconds(0, 3600), "delivery", "work in flight is awaited so long at a stop"
     )
-    send_timeout_s: float = _setting(
+    send_timeout_s: float = setting(
         20.0, kinds.seconds(0.1, 600), "delivery", "an unacknowledged send counts as unknown after this"
     )
-    watchdog_s: float = _setting(
+    watchdog_s: float = setting(
         60.0,
         kinds.seconds(1, 86_400),
         "delivery",
         "records wait and nothing finished for so long: the process exits",
     )
 
-    open_joins: int = _setting(
+    open_joins: int = setting(
         100_000,
         kinds.integer(1, 100_000_000),
         "joins",
         "open requests of an aggregator before new ones are refused",
     )
-    open_bytes: int = _setting(
+    open_bytes: int = setting(
         512 * MiB,
         kinds.size(MiB, 2**40),
         "joins",
         "bytes of open requests of an aggregator before new ones are refused",
     )
 
-    log_level: str = _setting(
+    log_level: str = setting(
         "info", kinds.choice("debug", "info", "warning", "error"), "log", "what is logged"
     )
-    log_format: str = _setting(
+    log_format: str = setting(
         "auto", kinds.choice("auto", "text", "json"), "log", "auto: text on a terminal, JSON lines otherwise"
     )
 
