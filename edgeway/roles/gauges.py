@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 
+from edgeway.versions import version
 from streams import metrics
 from streams.delivery import Inlet
+
+
+def show_build() -> None:
+    """Which build runs, on which Python."""
+    metrics.BUILD_INFO.labels(version(), platform.python_version()).set(1)
 
 
 class Gauges:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from importlib.metadata import PackageNotFoundError, version
 
 from edgeway.otlp import Exporter, headers_of, sender
 from edgeway.roles.process import Process
+from edgeway.versions import version
 from streams.tracing import Tracer
 
 STOP_S = 1.5
@@ -28,7 +28,7 @@ def tracer_for(process: Process) -> Tracer | None:
         return known
     resource = {
         "service.name": f"edgeway-{process.name}",
-        "service.version": version_of_edgeway(),
+        "service.version": version(),
         "service.instance.id": process.slot or f"{socket.gethostname()}-{os.getpid()}",
     }
     exporter = Exporter(sender(have.otlp, headers_of(have.otlp_headers_file), resource))
@@ -44,11 +44,3 @@ def tracer_for(process: Process) -> Tracer | None:
 
     process.before.append(start)
     return exporter
-
-
-def version_of_edgeway() -> str:
-    """The version that is installed, `unreleased` from a working tree."""
-    try:
-        return version("edgeway")
-    except PackageNotFoundError:
-        return "unreleased"

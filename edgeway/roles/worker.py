@@ -111,22 +111,7 @@ def add_worker(
     name = process.slot or f"{socket.gethostname()}-{os.getpid()}"
     budget = budget_for(process)
     payer = None if budget is None else BudgetPayer(budget, process.clock)
-    cancelled = follow_cancellations(process) if kafka else frozenset[str]()
-    tracer = tracer_for(process)
-
-    def made(backend: Backend) -> Worker:
-        limits = _limits(have, backend)
-        return Worker(
-            [backend],
-            name=name,
-            clock=process.clock,
-            limits=limits,
-            payer=payer,
-            cancelled=cancelled,
-            tracer=tracer,
-        )
-
-    workers = [made(backend) for backend in backends]
+    workers = _workers(process, backends, name, payer, kafka=kafka)
     desk = Desk(workers, process.clock)
     heartbeats = _read(process, workers, name) if kafka else None
 
@@ -165,6 +150,26 @@ def add_worker(
     process.after.append(stop)
     process.host.every(WATCH_S, "watchdog of models", model_watchdog(desk, have.hang_s or have.watchdog_s))
     return name
+
+
+def _workers(
+    process: Process, backends: Sequence[Backend], name: str, payer: BudgetPayer | None, *, kafka: bool
+) -> list[Worker]:
+    """A worker for each of `backends`."""
+    cancelled = follow_cancellations(process) if kafka else frozenset[str]()
+    tracer = tracer_for(process)
+    return [
+        Worker(
+            [backend],
+            name=name,
+            clock=process.clock,
+            limits=_limits(process.settings, backend),
+            payer=payer,
+            cancelled=cancelled,
+            tracer=tracer,
+        )
+        for backend in backends
+    ]
 
 
 def _read(process: Process, workers: Sequence[Worker], name: str) -> Heartbeats:
