@@ -9,6 +9,8 @@ AT: dict[str, str] = {"local": "at the edge", "cloud": "in the cloud"}
 
 CONSTRAINTS: dict[str, str] = {
     "privacy": "the request is sensitive and must not leave the edge",
+    "no_cloud_store": "its inputs lie in an object store, and none could be written that the cloud reads",
+    "object_unread": "its inputs lie in an object store and were not read there in time and examined",
     "no_live_capability": "no worker offers the capability there now",
     "breaker_failing": "it failed too often lately",
     "breaker_away": "the service behind it cannot be reached now",

@@ -8,6 +8,7 @@ from edgeway.roles.budgets import budget_for
 from edgeway.roles.caches import cache_for
 from edgeway.roles.cancellations import follow_cancellations
 from edgeway.roles.followers import Follower
+from edgeway.roles.objects import objects_for
 from edgeway.roles.planning import planner_of
 from edgeway.roles.process import Process
 from edgeway.roles.tracing import tracer_for
@@ -44,6 +45,7 @@ def add_router(process: Process) -> Registry:
         cancelled=cancelled,
         trace_sample=process.settings.trace_sample,
         tracer=tracer_for(process),
+        objects=objects_for(process),
     )
     process.add_inlet(router, [REQUESTS], "router")
 
@@ -67,5 +69,5 @@ def add_router(process: Process) -> Registry:
         process.host.add_task("answers of equal requests", router.follow)
     if isinstance(seen, RedisSeenStore):
         process.before.append(seen.look)
-    process.after += [follower.stop, seen.close]
+    process.after += [follower.stop, router.close, seen.close]
     return registry

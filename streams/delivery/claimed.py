@@ -10,11 +10,12 @@ from schemas.errors import Malformed
 from schemas.messages import Subtask
 
 _MARK = b"dataref"
+_ESCAPED = b"\\u00"
 
 
 def may_hold_claims(value: bytes) -> bool:
-    """Whether a record may hold a claim at all: most have not even the word."""
-    return _MARK in value
+    """Whether a record may hold a claim at all: most have not even the word. JSON may write it in escapes."""
+    return _MARK in value or _ESCAPED in value
 
 
 def claims_allow(value: bytes, in_cloud: Callable[[str], bool]) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from schemas.claims import claim_of
 from streams.privacy.finding import KINDS
 
 Mask = Mapping[str, str]
@@ -132,6 +133,8 @@ def _walk(
     if kind is int:
         return number(value)
     if kind is dict:
+        if "dataref" in value and claim_of(value) is not None:
+            return value  # what it stands for is concealed where that is copied
         of_key = key or text
         return {
             of_key(name) if type(name) is str else name: _walk(item, text, number, key)

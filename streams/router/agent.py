@@ -12,16 +12,20 @@ from schemas.messages import Failure, RequestInfo
 from streams import metrics
 from streams.budget.ports import Budget
 from streams.cache import Cache, Flights, Landed, Landing
+from streams.claims import NO_OBJECTS, Objects
 from streams.delivery import Batch, Clock, Lane, Output, Record
 from streams.privacy.verdict import verdict_of
 from streams.registry import Gate, Registry, View, slow_limits
 from streams.router.admission import admit, info_of, info_of_unreadable
+from streams.router.ageing import is_old
+from streams.router.claimed import Claimed
+from streams.router.item import Item
 from streams.router.outputs import plan_record
 from streams.router.plan import refusal
 from streams.router.planner import Planner
 from streams.router.repeats import standings
 from streams.router.rim import Purses, Shelf
-from streams.router.round import Item, Round
+from streams.router.round import Round
 from streams.router.telemetry import Telemetry
 from streams.stores import SeenStore
 from streams.tracing import Tracer
@@ -40,7 +44,8 @@ class Router:
     repeats); `budget` is asked before what costs is published (None: the rules have none); `cache` holds
     answers (None: nothing is kept); `cancelled` are the scoped ids whose callers want no answer;
     `trace_sample` is the share of requests that are traced where no caller says it, and `tracer` takes their
-    spans. The host runs `watch`, and with a cache `follow`, as tasks of their own.
+    spans; `objects` is where large inputs lie. The host runs `watch`, and with a cache `follow`, as tasks of
+    their own, and awaits `close` at the end.
     """
 
     def __init__(
@@ -55,7 +60,9 @@ class Router:
         cancelled: Container[str] = frozenset(),
         trace_sample: float = 0.0,
         tracer: Tracer | None = None,
+        objects: Objects = NO_OBJECTS,
     ) -> None:
+        self._claimed = Claimed(objects, self._finish_claimed)
         self._trace_sample = trace_sample
         self._telemetry = Telemetry(tracer)
         self._cancelled = cancelled
@@ -68,7 +75,7 @@ class Router:
         if cache is not None:
             flights = Flights[Item]()
             self._shelf = Shelf(cache, flights)
-            self._landing = Landing(cache, flights, clock, self._resume)
+            self._landing = Landing(cache, flights, clock, self._resume, self._is_old)
         self._shown: View | None = None
         self.adopt(planner)
 
@@ -81,6 +88,14 @@ class Router:
         """Look after the requests that wait for the answer to an equal one, until cancelled."""
         if self._landing is not None:
             await self._landing.run()
+
+    async def rest(self, timeout_s: float | None = None) -> None:
+        """Wait until requests with claims are planned, or the time is up."""
+        await self._claimed.rest(timeout_s)
+
+    async def close(self) -> None:
+        """End what still reads objects."""
+        await self._claimed.close()
 
     async def watch(self) -> None:
         """Show the breakers as they are also while no request comes, until cancelled."""
@@ -102,6 +117,7 @@ class Router:
             items, await standings(self._seen, [item.admitted for item in items]), strict=True
         ):
             item.standing = how
+        items, apart = self._claimed.sorted_out(items)
         began, round_ = time.perf_counter(), await self._round()
         try:
             await round_.find(items)
@@ -119,6 +135,8 @@ class Router:
             batch.lane.settle(offsets, outputs)
         self._wait([item for item in items if item.waits])
         await self._resume(self._let_go(round_, items))
+        for item in apart:
+            await self._claimed.take(item, self._planner, self._clock.now())
 
     def refuse(self, record: Record, failure: Failure) -> Sequence[Output]:
         """An error answer on `joins` where the record names an id; nothing where it does not."""
@@ -144,13 +162,15 @@ class Router:
         if self._purses is not None:
             await self._purses.look(now)
         self._show(self._registry.view(now))
-        return Round(self._planner, self._registry, now, self._purses, self._shelf, self._cancelled)
+        planner, registry, purses, shelf = self._planner, self._registry, self._purses, self._shelf
+        return Round(planner, registry, now, purses, shelf, self._cancelled, self._claimed)
 
     async def _written(self, round_: Round, items: Sequence[Item], began: float) -> list[Output]:
         await round_.examine(items)
         await round_.plan(items)
         await round_.keep(items)
         await round_.reserve(items)
+        await round_.ship(items)
         outputs: list[Output] = []
         for item in items:
             if item.planned is not None:
@@ -171,6 +191,20 @@ class Router:
             flights.drop(lambda item: id(item) in mine)
         sent = set() if failed else {item.planned.plan.cache for item in items if item.planned is not None}
         return [one for key in round_.led if key not in sent for one in flights.abandon(key)]
+
+    async def _finish_claimed(self, item: Item) -> None:
+        """Plan a request whose claims are read, and settle it."""
+        began, round_ = time.perf_counter(), await self._round()
+        failed = True
+        try:
+            await round_.find([item])
+            # It waits for no equal one: what it claims would stay in memory.
+            await round_.look_up([item], follows=False)
+            await self._written(round_, [item], began)
+            failed = False
+        finally:
+            await self._resume(self._let_go(round_, [item], failed=failed))
+        item.lane.settle((item.record.offset,), item.outputs)
 
     def _wait(self, items: Sequence[Item]) -> None:
         for item in items:
@@ -208,6 +242,9 @@ class Router:
         await self._written(round_, items, began)
         for item in items:
             item.lane.settle((item.record.offset,), item.outputs)
+
+    def _is_old(self, entry: bytes, now: int) -> bool:
+        return is_old(entry, now, self._planner.rules)
 
     def _show(self, view: View) -> None:
         """The breakers as metrics, when they may have changed."""

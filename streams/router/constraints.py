@@ -28,7 +28,8 @@ class Case(msgspec.Struct, frozen=True):
     p90 that a side must keep; `local` and `cloud` are its live targets, None where nobody offers it, and
     `local_bound` and `cloud_bound` the most that a call costs there, None where nobody knows. `left_cost` is
     what is left of the request's `max_cost`, `left_budget` of the budget, None where nobody says.
-    `foreign`: a decomposer named the capability, and the rules do not.
+    `unopened` names the constraint that closes the cloud to what lies in an object store. `foreign`: a
+    decomposer named the capability, and the rules do not.
     """
 
     task: TaskRule
@@ -48,6 +49,7 @@ class Case(msgspec.Struct, frozen=True):
     left_budget: float | None = None
     purse: Purse = "open"
     foreign: bool = False
+    unopened: str | None = None
 
     def target(self, side: Side) -> Target | None:
         return self.local if side == "local" else self.cloud
@@ -93,6 +95,16 @@ def privacy(case: Case) -> Sequence[Side]:
     """The verdict forbids the cloud; any level but `normal` does, so that a new one fails closed. Where
     everything that was found may be masked, the cloud may have the masked request."""
     return () if case.verdict.cloud_allowed else ("cloud",)
+
+
+def no_cloud_store(case: Case) -> Sequence[Side]:
+    """The step takes what lies in an object store, and there is none that the cloud reads."""
+    return ("cloud",) if case.unopened == "no_cloud_store" else ()
+
+
+def object_unread(case: Case) -> Sequence[Side]:
+    """The step takes what lies in an object store and was not read and examined there."""
+    return ("cloud",) if case.unopened == "object_unread" else ()
 
 
 def live(case: Case) -> Sequence[Side]:
@@ -211,6 +223,8 @@ def _is_slower(target: Target | None, most: int) -> bool:
 
 CONSTRAINTS: tuple[Constraint, ...] = (
     Rule("privacy", privacy),
+    Rule("no_cloud_store", no_cloud_store),
+    Rule("object_unread", object_unread),
     Rule("no_live_capability", live),
     Rule("breaker_failing", failing),
     Rule("breaker_away", away),

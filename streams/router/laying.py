@@ -15,6 +15,7 @@ from streams.registry.figures import View
 from streams.router.constraints import Asked, Case, Purse, misfit, schema_of
 from streams.router.decompose import TaskFound
 from streams.router.keeping import step_key_of
+from streams.router.opened import Opened, claimed_names
 from streams.router.placement import place, slow_ms_of
 from streams.router.predictor import Predictor
 from streams.router.prices import Prices
@@ -41,7 +42,7 @@ class Ask(msgspec.Struct, frozen=True):
 
     `mask` is that of a request whose verdict is `masked`. `key` is the cache key of the whole answer;
     `keeps_steps` says that there is a cache for steps. `left_budget` is what is left of the budget, for the
-    score. `lean`: no step gets a later attempt that costs.
+    score. `lean`: no step gets a later attempt that costs. `opened` is what its claims stand for.
     """
 
     request: Request
@@ -55,6 +56,7 @@ class Ask(msgspec.Struct, frozen=True):
     keeps_steps: bool = False
     left_budget: float | None = None
     lean: bool = False
+    opened: Opened | None = None
 
 
 class Laid(NamedTuple):
@@ -141,17 +143,20 @@ def _case(
 ) -> Case:
     task, prices = ask.task.rule, ask.terms.prices
     local, cloud = view.at("local", capability), view.at("cloud", capability)
+    claimed = _NOTHING if ask.opened is None else claimed_names(inputs)
+    holds = bool(claimed) or (ask.opened is not None and bool(claimed_names(ask.request.params)))
     return Case(
         task=task,
         verdict=verdict,
         left_ms=ask.info.deadline - ask.now,
-        inputs=inputs,
+        inputs={name: value for name, value in inputs.items() if name not in claimed} if claimed else inputs,
         max_tokens=step.max_local_tokens,
         local=local,
         cloud=cloud,
         capability=capability,
         params=ask.request.params,
-        later=frozenset(step.inputs).difference(inputs) if step.after else _NOTHING,
+        later=(frozenset(step.inputs).difference(inputs) if step.after else _NOTHING) | claimed,
+        unopened=ask.opened.closed if ask.opened is not None and holds else None,
         latency_ms=step.latency_ms or task.latency_ms,
         local_bound=prices.option("local", capability, local).bound,
         cloud_bound=prices.option("cloud", capability, cloud).bound,

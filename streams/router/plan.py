@@ -78,7 +78,8 @@ def plan(ask: Ask, view: View) -> Planned:
 
 def _plan(ask: Ask, view: View) -> Planned:
     laid: list[Laid] = []
-    veil = Veil(ask.terms.examiner, ask.mask, ask.request.params) if ask.mask else None
+    found = None if ask.opened is None else ask.opened.found
+    veil = Veil(ask.terms.examiner, ask.mask, ask.request.params, found) if ask.mask else None
     left = ask.request.max_cost
     for step in ask.task.steps:
         try:
@@ -104,6 +105,7 @@ def _assemble(ask: Ask, laid: Sequence[Laid], veil: Veil | None) -> Planned:
         steps.append(step)
         later = later or bool(step.after) or len(step.attempts) > 1
         masks = masks or (veil is not None and _goes_to_cloud(step.attempts))
+    again = _is_examined_later(laid, masks or ask.opened is not None)
     made = Plan(
         request=info,
         rules=ask.terms.version,
@@ -115,21 +117,22 @@ def _assemble(ask: Ask, laid: Sequence[Laid], veil: Veil | None) -> Planned:
         decisions=tuple([each.decision for each in laid]),
         cache=ask.key if info.privacy.level == "normal" else None,
         mask=ask.mask if masks else {},
-        examination=ask.terms.examination if _is_examined_later(laid, masks) else None,
+        examination=ask.terms.examination if again else None,
     )
     scope = ids.scoped(info.tenant, info.id)
     first = tuple([_sent(each, ask, scope, veil) for each in laid if not each.step.after])
     return Planned(made, first, _reservations(ask, laid, scope))
 
 
-def _is_examined_later(laid: Sequence[Laid], masks: bool) -> bool:
-    """Whether the aggregator may have to examine what it sends to the cloud."""
+def _is_examined_later(laid: Sequence[Laid], again: bool) -> bool:
+    """Whether the aggregator may have to examine what it sends to the cloud; `again`: also what the router
+    examined."""
     for each in laid:
         attempts = each.step.attempts
         if each.step.after:
             if _goes_to_cloud(attempts):
                 return True
-        elif masks and _goes_to_cloud(attempts[1:]):
+        elif again and _goes_to_cloud(attempts[1:]):
             return True
     return False
 

@@ -8,18 +8,21 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from schemas import ids
-from schemas.messages import Failure, Plan, RequestInfo, Result, Verdict
+from schemas.messages import Failure, Plan, Request, RequestInfo, Result, Verdict
 from schemas.rules import Rules
 from streams.cache.keys import answer_key
+from streams.claims.loading import swapped
 from streams.privacy.examiner import examiner_of
 from streams.privacy.verdict import NORMAL, verdict_of
 from streams.registry.figures import View
 from streams.router.admission import Admitted, info_of
+from streams.router.ageing import backed, stale_s_of
 from streams.router.constraints import CONSTRAINTS, Constraint, Purse, asked
 from streams.router.decompose import Lexicon, TaskFound
 from streams.router.decomposer import Decomposer, Splitter
 from streams.router.keeping import versions_of
 from streams.router.laying import Ask, Terms, step_options
+from streams.router.opened import Opened
 from streams.router.plan import Planned, plan, refusal
 from streams.router.predictor import Predictor
 from streams.router.prices import Prices
@@ -35,7 +38,7 @@ _OVERDUE = Failure(
 )
 _NO_STORE = Failure(
     code="object_missing",
-    message="the request's inputs are in an object store and none is configured; send them in the record",
+    message="the request's inputs are in an object store and were not read; send them in the record",
 )
 _CANCELLED = Failure(code="cancelled", message="the caller cancelled the request before it was planned")
 _CONFLICT = Failure(
@@ -63,6 +66,7 @@ class Considered(msgspec.Struct, frozen=True):
     info: RequestInfo
     mask: dict[str, str] = {}
     key: str | None = None
+    opened: Opened | None = None
 
 
 class Planner:
@@ -123,19 +127,21 @@ class Planner:
             return self.refused(info, _NO_STORE)
         return Found(admitted, task, info)
 
-    def examine(self, found: Found) -> Considered:
-        """The verdict on a request; this may take milliseconds."""
+    def examine(self, found: Found, opened: Opened | None = None) -> Considered:
+        """The verdict on a request, and on what its claims stand for; this may take milliseconds."""
         info, request = found.info, found.admitted.request
+        if opened is not None:
+            request = msgspec.structs.replace(request, inputs=swapped(request.inputs, opened.found))
         verdict, mask = info.privacy, dict[str, str]()
         if verdict.level == "normal":
             verdict = verdict_of(request, self._terms_of(found.task).examiner)
             if verdict.level == "normal" or verdict.masked:
                 verdict = self._over_names(verdict, found.task)
             if verdict.masked:
-                verdict, mask = self._masked(verdict, found)
+                verdict, mask = self._masked(verdict, found.task, request)
             if verdict is not NORMAL:
                 info = msgspec.structs.replace(info, privacy=verdict)
-        return Considered(found.admitted, found.task, info, mask, found.key)
+        return Considered(found.admitted, found.task, info, mask, found.key, opened)
 
     def plan(
         self,
@@ -146,9 +152,11 @@ class Planner:
         *,
         keeps_steps: bool = False,
         left_budget: float | None = None,
+        older: Result | None = None,
     ) -> Planned:
         """Plan a request by what is alive in `view` and what the budget said. `keeps_steps`: there is a cache
-        for the answers of steps. `left_budget` is what is left of the budget, where that is known."""
+        for the answers of steps. `left_budget` is what is left of the budget, where that is known; `older` is
+        an answer that may stand in where there is no other."""
         ask = Ask(
             request=considered.admitted.request,
             info=considered.info,
@@ -160,12 +168,15 @@ class Planner:
             key=considered.key,
             keeps_steps=keeps_steps,
             left_budget=left_budget,
+            opened=considered.opened,
         )
-        return plan(ask, view)
+        return backed(plan(ask, view), older, now)
 
     def keyed(self, found: Found, view: View) -> Found:
         """`found` with the cache key of its whole answer, where that may be kept for equal requests."""
-        if found.info.privacy.level != "normal" or not self.rules.cache_s:
+        if found.info.privacy.level != "normal":
+            return found
+        if not self.rules.cache_s and not stale_s_of(self.rules, found.task.rule):
             return found
         versions: list[str] = []
         for step in found.task.steps:
@@ -192,6 +203,10 @@ class Planner:
         """The answer to a request whose caller no longer wants one."""
         verdict = self._floor(admitted, None)
         return self.refused(info_of(admitted, verdict, admitted.request.task, None), _CANCELLED)
+
+    def declined(self, admitted: Admitted, failure: Failure) -> Planned:
+        """A plan whose answer is `failure`, to a request whose task was not looked for."""
+        return self._refused(admitted, failure)
 
     def refused(self, info: RequestInfo, failure: Failure) -> Planned:
         """A plan whose answer is `failure`."""
@@ -253,10 +268,9 @@ class Planner:
             return verdict
         return Verdict(level="high", reasons=tuple(sorted({*verdict.reasons, *named.reasons})))
 
-    def _masked(self, verdict: Verdict, found: Found) -> tuple[Verdict, dict[str, str]]:
-        request = found.admitted.request
+    def _masked(self, verdict: Verdict, task: TaskFound, request: Request) -> tuple[Verdict, dict[str, str]]:
         try:
-            examiner = self._terms_of(found.task).examiner
+            examiner = self._terms_of(task).examiner
             return verdict, examiner.mask(request.query, request.inputs, request.params)
         except RAISED as error:  # whatever a detector raises means local
             log.error("the mask failed (%s); the request stays local", type(error).__name__)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 
 from schemas.errors import SchemaError
 from schemas.ids import parse_subtask_id
-from schemas.messages import Failure, Partial
+from schemas.messages import Failure
 from streams import metrics
-from streams.cache import answer_of, step_of
+from streams.cache import NOTHING, step_of
 from streams.cache.figures import count
-from streams.delivery import Lane, Output, Record
+from streams.claims import ClaimError
+from streams.delivery import Output
 from streams.registry import Registry
-from streams.router.admission import Admitted
+from streams.router.ageing import kept_of, unbacked
+from streams.router.claimed import Claimed, unshipped
+from streams.router.item import NOT_KEPT, Item
 from streams.router.outputs import outputs_of
 from streams.router.plan import Planned
-from streams.router.planner import Considered, Found, Planner
-from streams.router.repeats import Standing
+from streams.router.planner import Found, Planner
 from streams.router.rim import Purses, Shelf
 
 BREATH_S = 0.005
@@ -27,37 +29,6 @@ LARGE_BYTES = 16_384
 """Records above this are examined on a thread of their own: that may take long, all in one go."""
 OWN_MS = 1_000
 """What a request that waited in vain has left at least for an execution of its own."""
-_NOT_KEPT: Mapping[str, Partial] = {}
-
-
-class Item:
-    """One request. `planned` is set once it has a plan or an answer; `waits` while it waits for that of an
-    equal request; `kept` are answers of its steps from the cache, by subtask id."""
-
-    __slots__ = (
-        "admitted",
-        "considered",
-        "found",
-        "kept",
-        "lane",
-        "outputs",
-        "planned",
-        "record",
-        "standing",
-        "waits",
-    )
-
-    def __init__(self, admitted: Admitted, record: Record, lane: Lane) -> None:
-        self.admitted = admitted
-        self.record = record
-        self.lane = lane
-        self.standing: Standing = "first"
-        self.found: Found | None = None
-        self.considered: Considered | None = None
-        self.planned: Planned | None = None
-        self.kept = _NOT_KEPT
-        self.waits = False
-        self.outputs: list[Output] = []
 
 
 class Round:
@@ -75,8 +46,10 @@ class Round:
         purses: Purses | None,
         shelf: Shelf[Item] | None,
         cancelled: Container[str] = frozenset(),
+        claimed: Claimed | None = None,
     ) -> None:
         self.planner = planner
+        self._claimed = claimed
         self.now = now
         self.led: list[str] = []
         """Keys that items of this round execute for others."""
@@ -100,16 +73,24 @@ class Round:
                 item.planned = self.planner.cancelled(item.admitted)
                 metrics.CANCELLED.labels("router").inc()
                 continue
+            if item.failure is not None:
+                item.planned = self.planner.declined(item.admitted, item.failure)
+                continue
             found = self.planner.find(item.admitted, self.now)
             if isinstance(found, Planned):
                 item.planned = found
-            else:
-                item.found = found if self._shelf is None else self.planner.keyed(found, self._view)
+            elif self._shelf is not None:
+                found = self.planner.keyed(found, self._view)
+            if isinstance(found, Found):
+                if item.found is not None and item.found.key != found.key:
+                    item.older = None  # of other rules
+                item.found = found
             if time.perf_counter() >= self._turn:
                 await self._breathe()
 
-    async def look_up(self, items: Sequence[Item]) -> None:
-        """Answer from the cache what can be; without an answer an item leads, or waits for another."""
+    async def look_up(self, items: Sequence[Item], follows: bool = True) -> None:
+        """Answer from the cache what can be; without an answer an item leads, or waits for another unless it
+        `follows` none."""
         shelf = self._shelf
         if shelf is None:
             return
@@ -121,12 +102,14 @@ class Round:
         for item, found in keyed:
             key = str(found.key)
             entry = entries.get(key)
-            if entry is None and shelf.is_there:
-                self._join(item, key, shelf)
-            elif entry is not None:
-                count("answer", "hit" if self._answer(item, found, entry) else "miss")
-            else:
+            if entry is not None and self._answer(item, found, entry):
+                count("answer", "hit")
+            elif entry is None and not shelf.is_there:
                 count("answer", "unavailable")
+            elif entry == NOTHING or not self.planner.rules.cache_s or not follows:
+                count("answer", "miss")
+            else:
+                self._join(item, key, shelf)
 
     def land(self, item: Item, entry: bytes | None) -> None:
         """Answer an item that has waited, if there is an answer now."""
@@ -147,19 +130,23 @@ class Round:
             count("answer", "miss")
 
     def _answer(self, item: Item, found: Found, entry: bytes) -> bool:
-        """Whether `entry` answers the item."""
-        answer = answer_of(entry, found.info, self.planner.rules.version)
-        if answer is not None:
-            item.planned = self.planner.cached(found, answer)
-        return answer is not None
+        """Whether `entry` answers the item; one that is too old may still stand in."""
+        kept = kept_of(entry, found.info, self.planner.rules, found.task.rule, self.now)
+        if kept is None:
+            return False
+        if kept.is_fresh:
+            item.planned = self.planner.cached(found, kept.answer)
+        else:
+            item.older = kept.answer
+        return kept.is_fresh
 
     async def examine(self, items: Sequence[Item]) -> None:
         """The verdict on each item that needs one."""
         for item in items:
             if item.found is None or item.planned is not None or item.waits:
                 continue
-            if len(item.record.value or b"") > LARGE_BYTES:
-                item.considered = await asyncio.to_thread(self.planner.examine, item.found)
+            if item.opened is not None or len(item.record.value or b"") > LARGE_BYTES:
+                item.considered = await asyncio.to_thread(self.planner.examine, item.found, item.opened)
             else:
                 item.considered = self.planner.examine(item.found)
             if time.perf_counter() >= self._turn:
@@ -173,7 +160,12 @@ class Round:
                 continue
             left = None if self._purses is None else self._purses.left(item.admitted.request.tenant)
             item.planned = self.planner.plan(
-                item.considered, self._view, self.now, keeps_steps=keeps, left_budget=left
+                item.considered,
+                self._view,
+                self.now,
+                keeps_steps=keeps,
+                left_budget=left,
+                older=item.older,
             )
             self._count_calls(item.planned)
             if time.perf_counter() >= self._turn:
@@ -227,10 +219,30 @@ class Round:
             item = items[index]
             if purse == "open" or item.considered is None:
                 continue
-            item.kept = _NOT_KEPT
-            item.planned = self.planner.plan(item.considered, self._view, self.now, purse)
+            item.kept = NOT_KEPT
+            item.planned = self.planner.plan(item.considered, self._view, self.now, purse, older=item.older)
             if time.perf_counter() >= self._turn:
                 await self._breathe()
+
+    async def ship(self, items: Sequence[Item]) -> None:
+        """Copy to the cloud's store what is sent there; a request whose copies fail is planned again with the
+        cloud closed."""
+        for item in items:
+            claimed = None if item.opened is None else self._claimed
+            if claimed is None or item.considered is None or item.planned is None:
+                continue
+            try:
+                item.planned = await claimed.shipped(item)
+            except ClaimError:
+                before = set(item.planned.reservations)
+                item.considered = unshipped(item.considered)
+                item.planned = self.planner.plan(item.considered, self._view, self.now, older=item.older)
+                if not before.issuperset(item.planned.reservations):
+                    item.planned = self.planner.plan(
+                        item.considered, self._view, self.now, "away", older=item.older
+                    )
+                item.kept = NOT_KEPT
+                self._idle += [each.subtask for each in before.difference(item.planned.reservations)]
 
     def outputs(self, item: Item) -> list[Output]:
         """The records of an item's plan; where one does not fit or has no topic, that of the refusal that
@@ -239,6 +251,9 @@ class Round:
         try:
             return outputs_of(item.planned, item.kept)
         except SchemaError as error:
+            if item.planned.plan.stand_in is not None:
+                item.planned = unbacked(item.planned)
+                return self.outputs(item)
             failure = Failure(code=error.code, message=str(error))
             self._idle += [each.subtask for each in item.planned.reservations]
             item.planned = self.planner.refused(item.planned.plan.request, failure)

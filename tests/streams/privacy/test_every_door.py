@@ -90,6 +90,7 @@ class Edge:
         self._registry.observe(self._beat, self.world.clock.time)
         lane = RequestLane()
         await self.router.handle(Batch(lane, [record]))  # type: ignore[arg-type]
+        await self.router.rest(5.0)
         return [found for output in lane.outputs for found in self._written(output)]
 
     async def ask(self, answer: Answer | None = None, **fields: Any) -> list[Result]:

@@ -74,6 +74,7 @@ def router_of(rules: Rules = RULES, **fields: Any) -> Router:
 async def handled(router: Router, *records: RequestRecord) -> RequestLane:
     lane = RequestLane()
     await router.handle(Batch(lane, list(records)))  # type: ignore[arg-type]
+    await router.rest(5.0)
     return lane
 
 
