@@ -41,8 +41,8 @@ class Process:
     begins, `after` once all inlets have stopped and before the outlet does. `on_rules` is asked when the
     rules file changed, off the loop: each may refuse the new rules by a RulesError or UsageError, and gives
     what adopts them. Only if nobody refuses are they adopted, by all, on the loop. `shared` holds what there
-    is one of for all roles (see caches.py). `running_since` tells, by group, when the oldest run of now began, and `stop_by` until
-    when a stop may wait for work (both on the monotonic clock).
+    is one of for all roles (see caches.py). `running_since` tells, by group, when the oldest run of now
+    began, and `stop_by` until when a stop may wait for work (both on the monotonic clock).
     """
 
     name: str
