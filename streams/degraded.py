@@ -10,8 +10,9 @@ from schemas.messages import DEGRADED, Decision, Plan, Result
 
 INACCURATE = "possibly inaccurate (可能不准确)"
 """The first warning of every approximate answer."""
+_AWAY = "no_live_capability"
 _BY_CONSTRAINT = {
-    "no_live_capability": "cloud_away",
+    _AWAY: "cloud_away",
     "breaker_failing": "cloud_away",
     "breaker_away": "cloud_away",
     "breaker_slow": "cloud_away",
@@ -27,11 +28,13 @@ def ordered(words: Collection[str]) -> tuple[str, ...]:
 
 def cloud_closed(decisions: Iterable[Decision]) -> set[str]:
     """Why the cloud was not to be had for the steps of these decisions."""
-    return {
-        _BY_CONSTRAINT.get(name, "cloud_refused")
-        for decision in decisions
-        for name in decision.forbidden.get("cloud", ())
-    }
+    words: set[str] = set()
+    for decision in decisions:
+        names = set(decision.forbidden.get("cloud", ()))
+        if _AWAY in names:
+            names.discard("unknown_cost")  # nobody is there to say it
+        words.update(_BY_CONSTRAINT.get(name, "cloud_refused") for name in names)
+    return words
 
 
 def standing_in(plan: Plan, older: Result, words: Collection[str], now: int, cost: float = 0.0) -> Result:
