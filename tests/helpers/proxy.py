@@ -30,6 +30,12 @@ class SlowProxy:
         await asyncio.gather(*self._links, return_exceptions=True)
         await asyncio.wait_for(self._server.wait_closed(), 5)
 
+    def move(self, port: int) -> None:
+        """Cut every connection; those made from now on lead to the server at `port`."""
+        self._target = port
+        for link in self._links:
+            link.cancel()
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
