@@ -19,6 +19,8 @@ from streams.delivery.drivers.aiokafka_reader import AiokafkaReader
 from streams.merge.registry import installed
 from streams.privacy.examiner import UnknownDetector, examiner_of
 
+JOIN_EVENTS = "edgeway_join_events"
+
 
 def add_aggregator(process: Process) -> None:
     """Add the role to `process`. It follows the rules: the reply topics and how long answers are kept.
@@ -63,7 +65,7 @@ def add_aggregator(process: Process) -> None:
     inlet = process.add_inlet(aggregator, [JOINS], "aggregator", pausing=False)
     process.add_timer(inlet, aggregator.tick)
     process.after.append(aggregator.close)
-    metrics.count_from("edgeway_join_events", "What happened in joins", lambda: dataclasses.asdict(counts))
+    metrics.count_from(JOIN_EVENTS, "What happened in joins", lambda: dataclasses.asdict(counts))
     metrics.OPEN_JOINS.set_function(lambda: aggregator.open_joins)
     metrics.OLDEST_JOIN_S.set_function(lambda: aggregator.oldest(process.clock.now()) / 1000.0)
 
