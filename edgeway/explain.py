@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from edgeway.explain_words import (
     CONSTRAINTS,
+    DEGRADED,
     DONE,
     FAILURES,
     PLACES,
@@ -22,9 +23,8 @@ __all__ = ["CONSTRAINTS", "FAILURES", "PLACES", "RULES", "explain", "of_privacy"
 
 def explain(result: Result) -> list[str]:
     """Sentences for each decision of `result`, in their order, then for what else the caller should know."""
-    first = (
-        ["The answer to an equal request was still kept: nothing ran for this one."] if result.cached else []
-    )
+    is_kept = result.cached and "stale_cache" not in result.degraded
+    first = ["The answer to an equal request was still kept: nothing ran for this one."] if is_kept else []
     lines = [_decided(decision, DONE) + "".join(_answered(decision, result)) for decision in result.decisions]
     notes = [_finished(line, decision, DONE) for line, decision in zip(lines, result.decisions, strict=True)]
     return [*first, *notes, *_outcome(result)]
@@ -142,6 +142,16 @@ def _unanswered(step: str, result: Result) -> str:
     return FAILURES.get(error.code, f"it ended with {words(error.code)}")
 
 
+def _inexact(result: Result) -> str:
+    reasons = [DEGRADED[word] for word in result.degraded if word in DEGRADED]
+    if reasons:
+        age = "" if result.age_ms is None else f" ({result.age_ms // 1000} s old)"
+        return "; ".join(reasons) + age
+    if any("no better place was allowed" in warning for warning in result.warnings):
+        return "no better place was allowed"
+    return "a better one did not come in time"
+
+
 def _outcome(result: Result) -> Iterator[str]:
     if result.privacy is not None and (told := of_privacy(result.privacy)):
         yield told
@@ -150,8 +160,6 @@ def _outcome(result: Result) -> Iterator[str]:
     if result.missing and result.status != "error":
         yield f"Without an answer: {', '.join(result.missing)}; the rest was merged."
     if result.approximate:
-        nowhere = any("no better place was allowed" in warning for warning in result.warnings)
-        why = "no better place was allowed" if nowhere else "a better one did not come in time"
-        yield f"The answer is approximate: {why}."
+        yield f"The answer is approximate: {_inexact(result)}."
     if result.cost:
         yield f"It cost {result.cost:g}."

@@ -36,6 +36,15 @@ RULES: dict[str, str] = {
 }
 """What it means that a rule decided, by its name; a constraint decides by closing the other side."""
 
+DEGRADED: dict[str, str] = {
+    "cloud_away": "the cloud was away",
+    "cloud_slow": "the cloud did not answer in time",
+    "cloud_failed": "the cloud failed",
+    "cloud_refused": "the cloud was not allowed",
+    "over_budget": "the budget did not allow the cloud",
+    "low_confidence": "its confidence is below the threshold",
+    "stale_cache": "an older answer to an equal request stands in",
+}
 FAILURES: dict[str, str] = {
     "deadline_exceeded": "no answer came in time",
     "bad_input": "its inputs were refused",

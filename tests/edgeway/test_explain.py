@@ -8,8 +8,9 @@ import pytest
 
 from edgeway.explain import CONSTRAINTS as WORDS
 from edgeway.explain import FAILURES, explain, of_privacy, planned
+from edgeway.explain_words import DEGRADED as REASONS
 from schemas.errors import ERROR_CODES
-from schemas.messages import Decision, Factor, Failure, Result, Verdict
+from schemas.messages import DEGRADED, Decision, Factor, Failure, Result, Verdict
 from streams.router.constraints import CONSTRAINTS
 
 
@@ -126,6 +127,28 @@ def test_an_approximate_answer_says_whether_a_better_one_was_late_or_not_allowed
     assert explain(weak) == ["The answer is approximate: no better place was allowed."]
     late = Result(id="r", status="ok", approximate=True, warnings=("possibly inaccurate (可能不准确)",))
     assert explain(late) == ["The answer is approximate: a better one did not come in time."]
+
+
+def test_a_degraded_answer_says_each_reason_and_its_age() -> None:
+    weak = Result(id="r", status="ok", approximate=True, degraded=("cloud_slow", "low_confidence"))
+    assert explain(weak) == [
+        "The answer is approximate: the cloud did not answer in time; its confidence is below the threshold."
+    ]
+    old = Result(
+        id="r",
+        status="ok",
+        approximate=True,
+        cached=True,
+        age_ms=754_321,
+        degraded=("cloud_away", "stale_cache"),
+    )
+    assert explain(old) == [
+        (
+            "The answer is approximate: the cloud was away; an older answer to an equal request stands in"
+            " (754 s old)."
+        )
+    ]
+    assert set(REASONS) == set(DEGRADED) - {"parts_missing"}
 
 
 def test_every_error_code_of_a_step_is_said_in_words() -> None:
