@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import msgspec
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
@@ -71,6 +72,21 @@ _ASKED = [
 ]
 
 
+class _Any(Convertor[str]):
+    """The rest of a path. Starlette's own `path` ends at a line feed, and ids may hold one."""
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("any", _Any())
+
+
 class Gateway:
     """Answers calls over `exchange`; `ready` says whether the process takes any, `cards` gives what is known
     of the capabilities that run, for the documents. `now` is a steady clock in s.
@@ -116,10 +132,10 @@ class Gateway:
             Route("/docs", self._docs, methods=["GET"]),
             Route("/openapi.json", self._document, methods=["GET"]),
             Route("/route", self._guarded("route", self._route, "POST"), methods=ALL),
-            Route("/requests/{rest:path}", self._guarded("requests", self._requests.answer), methods=ALL),
-            Route("/local/{rest:path}", self._guarded("local", self._capability, "POST"), methods=ALL),
-            Route("/cloud/{rest:path}", self._guarded("cloud", self._capability, "POST"), methods=ALL),
-            Route("/{path:path}", self._guarded("other", _nothing), methods=ALL),
+            Route("/requests/{rest:any}", self._guarded("requests", self._requests.answer), methods=ALL),
+            Route("/local/{rest:any}", self._guarded("local", self._capability, "POST"), methods=ALL),
+            Route("/cloud/{rest:any}", self._guarded("cloud", self._capability, "POST"), methods=ALL),
+            Route("/{rest:any}", self._guarded("other", _nothing), methods=ALL),
         )
 
     def middleware(self) -> Sequence[Middleware]:

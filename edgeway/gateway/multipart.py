@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from schemas.messages import Request
 from workers.http.problems import Refused
 
 MOST_PARTS = 64
+logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of what callers send
 MOST_INLINE = 2 * INLINE_BYTES
 """So many bytes of files travel in the record; what comes beyond goes by claim check."""
 WHOLE = "request"

@@ -12,7 +12,9 @@ from workers.http.problems import MEDIA_TYPE
 _OBJECT: dict[str, Any] = {"type": "object"}
 _TEXT = {"type": "string"}
 _TENANT = {"type": "string", "pattern": TENANT.partition("(?!")[0], "maxLength": 64}
-_DEADLINE = {"type": "integer", "minimum": 1, "maximum": MAX_DEADLINE_MS}
+_MAYBE_TEXT = {"type": ["string", "null"]}
+_MAYBE_ID = {"type": ["string", "null"], "minLength": 1, "maxLength": 128}
+_MAYBE_DEADLINE = {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_DEADLINE_MS}
 _PROBLEMS = {
     "400": "The request cannot be used; `field` names what is wrong with it where one field is",
     "401": "The bearer token is missing or wrong",
@@ -49,7 +51,7 @@ TRACE = [
         "name": "traceparent",
         "in": "header",
         "description": "W3C trace context; the response says which one the request is carried out under.",
-        "schema": {"type": "string", "pattern": "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"},
+        "schema": {"type": "string", "examples": ["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"]},
     }
 ]
 WHO = {
@@ -71,8 +73,8 @@ WHOLE = {
     "properties": {
         "inputs": _OBJECT,
         "params": _OBJECT,
-        "deadline_ms": _DEADLINE,
-        "id": {"type": "string", "minLength": 1, "maxLength": 128},
+        "deadline_ms": _MAYBE_DEADLINE,
+        "id": _MAYBE_ID,
     },
     "required": ["inputs"],
     "additionalProperties": False,
@@ -82,16 +84,16 @@ _REQUEST = {
     "description": "`task` or `query` says what is asked; keys beside the known ones are inputs. Inputs "
     "whose names end in `_url` are http(s) URLs of hosts that the rules list, or data URLs.",
     "properties": {
-        "id": {"type": "string", "minLength": 1, "maxLength": 128},
-        "task": {"type": "string", "minLength": 1, "maxLength": 128},
-        "query": _TEXT,
+        "id": _MAYBE_ID,
+        "task": {"type": ["string", "null"], "minLength": 1, "maxLength": 128},
+        "query": _MAYBE_TEXT,
         "inputs": _OBJECT,
         "params": _OBJECT,
         "privacy": {"enum": ["normal", "high"]},
-        "deadline_ms": _DEADLINE,
-        "max_cost": {"type": "number", "minimum": 0, "maximum": MAX_MONEY},
-        "tenant": _TENANT,
-        "reply_to": {"type": "string", "minLength": 1, "maxLength": 249},
+        "deadline_ms": _MAYBE_DEADLINE,
+        "max_cost": {"type": ["number", "null"], "minimum": 0, "maximum": MAX_MONEY},
+        "tenant": {**_TENANT, "type": ["string", "null"]},
+        "reply_to": {"type": ["string", "null"], "minLength": 1, "maxLength": 249},
     },
     "additionalProperties": True,
 }
@@ -110,7 +112,6 @@ _PROBLEM = {
     },
     "required": ["type", "title", "status", "detail", "code"],
 }
-_MAYBE_TEXT = {"type": ["string", "null"]}
 _RESULT = {
     "type": "object",
     "description": "`approximate` and `warnings` say where the answer is less than the best, `degraded` why; "
@@ -172,6 +173,14 @@ _CAPABILITY = {
     },
     "required": ["id", "capability", "output", "confidence", "cost", "timings", "approximate", "warnings"],
 }
+EVENTS: dict[str, Any] = {
+    "schema": {
+        "type": "object",
+        "description": "Each event: `event` is accepted, planned, partial, escalated or result; `data` JSON.",
+        "properties": {"id": _TEXT, "event": _TEXT, "data": _TEXT},
+        "required": ["id", "event", "data"],
+    }
+}
 SCHEMAS = {
     "Request": _REQUEST,
     "Result": _RESULT,
@@ -206,7 +215,7 @@ RESPONSES: dict[str, Any] = {
         "content": {
             "application/json": _of("CapabilityAnswer"),
             "application/msgpack": _of("CapabilityAnswer"),
-            "text/event-stream": {"schema": _TEXT},
+            "text/event-stream": EVENTS,
         },
     },
 }

@@ -158,3 +158,15 @@ async def test_outputs_alone(tmp_path: Any) -> None:
 
 def _of(claim: Claim) -> dict[str, Any]:
     return dict(msgspec.structs.asdict(claim))
+
+
+async def test_reports() -> None:
+    async with gateway() as served:
+        await served.route({"task": "summarize", "id": "r", "text": "<script>x</script>"})
+        text = await served.client.get("/requests/r/report")
+        assert text.headers["content-type"].startswith("text/markdown")
+        page = await served.client.get("/requests/r/report", headers={"Accept": "text/html"})
+        assert page.headers["content-type"].startswith("text/html")
+        assert "<script>x" not in page.text
+        assert page.headers["content-security-policy"].startswith("sandbox")
+        assert (await served.client.get("/requests/none/report")).status_code == 404
