@@ -14,6 +14,7 @@ from typing import Literal, get_args
 from prometheus_client import REGISTRY
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 Stage = Literal["request_wait", "plan", "subtask_wait", "queue", "model", "join_wait", "answer", "whole"]
 """In their order: a request waits in its topic; the router plans it; a subtask waits in its topic, then in
@@ -25,7 +26,7 @@ BOUNDS_S = tuple(
     number * unit / 1000.0 for unit in (1, 10, 100, 1000, 10_000) for number in (1, 1.5, 2, 3, 5, 7.5)
 )[:28]
 """1 ms to 30 s."""
-_TOPS = (*(f"{bound:g}" for bound in BOUNDS_S), "+Inf")
+_TOPS = (*map(floatToGoString, BOUNDS_S), "+Inf")
 
 
 class Times:
