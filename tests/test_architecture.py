@@ -18,7 +18,7 @@ NAMES = [str(path.relative_to(ROOT)) for path in FILES]
 WORKERS_MAY = ("delivery", "stores", "budget", "claims", "settings", "metrics", "tracing")
 AIOKAFKA = ("streams/delivery/drivers/", "edgeway/kafka.py", "edgeway/tail.py", "edgeway/topics_admin.py")
 # The producer that `edgeway send` is handed, and what it raises.
-AIOKAFKA_TYPES = ("edgeway/client_records.py", "edgeway/sending.py")
+AIOKAFKA_TYPES = ("edgeway/client_records.py", "edgeway/dead_lettering.py", "edgeway/sending.py")
 IO = {"socket", "ssl", "subprocess", "asyncio", "urllib", "http", "threading", "multiprocessing", "tempfile"}
 LIBRARIES_OF_SCHEMAS = {"msgspec", "msgpack", "schemas"}
 MOST_LINES = 300

@@ -20,6 +20,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "capabilities": ("kafka", "log"),
     "backtest": ("kafka", "log"),
     "demo": ("log",),
+    "render": ("log",),
+    "dead-letters": ("kafka", "log"),
     "budget": ("rules", "stores", "log"),
     "broker": ("data", "log"),
 }
