@@ -157,3 +157,17 @@ def test_a_condemned_record_is_remembered_until_the_watermark_passes_it() -> Non
     assert it.parting_note() == Note(clean=True, condemned=(12,))
     it.settle([11])
     assert it.parting_note() == Note(clean=True)
+
+
+def test_the_oldest_record_is_that_of_the_oldest_batch_with_something_unfinished() -> None:
+    it = Lane(Place("in", 0), 1, 10, 15, Posts(), group="g", refuse=lambda *_: ())
+    assert it.oldest_at == float("inf")
+    it.take([LogRecord("in", 0, 10, timestamp=100), LogRecord("in", 0, 11, timestamp=140)])
+    it.take([LogRecord("in", 0, 12, timestamp=200)])
+    it.settle([11, 12])
+    assert it.oldest_at == 100
+    it.take([LogRecord("in", 0, 13, timestamp=300)])
+    it.settle([10])
+    assert it.oldest_at == 300
+    it.settle([13])
+    assert it.oldest_at == float("inf")
