@@ -55,7 +55,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=30.0, help="of each measurement (default 30)")
     parser.add_argument("--waiting", type=int, default=2000, help="callers that wait at once (default 2000)")
     parser.add_argument("--flood", type=int, default=10_000, help="callers of the flood (default 10000)")
-    parser.add_argument("--capacity", type=int, default=4000, help="--http-requests of the gateway")
+    parser.add_argument("--capacity", type=int, default=4000, help="--gateway-open of the gateway")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     return parser.parse_args()
 
@@ -165,7 +165,7 @@ class Bench:
         await self.edgeway("cloud-worker", "worker", "--capabilities", "cloud/bench/far")
         await self.edgeway("aggregator", "aggregator")
         await self.edgeway("router", "router")
-        capacity = ("--http-requests", str(self.given.capacity))
+        capacity = ("--gateway-open", str(self.given.capacity))
         await self.edgeway("gateway", "gateway", "--port", str(self.ports["gateway"]), *capacity)
         await asyncio.sleep(3.0)
 
