@@ -8,10 +8,11 @@ from typing import Any
 from schemas import codec, headers
 from schemas.bounds import MAX_MONEY
 from schemas.cards import Card
+from schemas.claims import INLINE_BYTES
 from schemas.errors import ERROR_CODES, ErrorCode, Malformed, TooLarge
 from schemas.ids import parse_subtask_id
 from schemas.limits import MAX_RECORD_BYTES
-from schemas.messages import Failure, Model, Partial, Subtask, Timings
+from schemas.messages import Claim, Failure, Model, Partial, Subtask, Timings
 from schemas.peek import peek_id
 from schemas.rules_structs import Price
 from schemas.topics import JOINS
@@ -77,6 +78,30 @@ class Partials:
             value = self._withheld(subtask, answer, card, timings, "bad_output", text)
         return self._record(subtask, join, value)
 
+    def small(
+        self, subtask: Subtask, join: bytes, answer: Answer, card: Card, timings: Timings
+    ) -> Outgoing | None:
+        """The record of an answer as `answered` gives it; None where its output is above INLINE_BYTES."""
+        try:
+            value = self._written(subtask, answer, card, timings)
+        except TooLarge:
+            return None
+        except Exception:  # noqa: BLE001 - what is wrong with it is said and logged there
+            return self.answered(subtask, join, answer, card, timings)
+        if len(value) > INLINE_BYTES and answer.error is None:
+            return None
+        return self._record(subtask, join, value)
+
+    def claimed(
+        self, subtask: Subtask, join: bytes, answer: Answer, card: Card, timings: Timings, claim: Claim
+    ) -> Outgoing:
+        """The record of an answer whose output lies at `claim`.
+
+        Raises:
+            Malformed: one that cannot be written all the same.
+        """
+        return self._record(subtask, join, self._written(subtask, answer, card, timings, claim))
+
     def failed(self, subtask: Subtask, join: bytes, failure: Failure) -> Outgoing:
         """The record of a subtask that reached no model."""
         return self._record(
@@ -99,15 +124,20 @@ class Partials:
             return (Outgoing(JOINS, join, value, headers.build("partial", subtask_id, self._source)),)
         return ()
 
-    def _written(self, subtask: Subtask, answer: Answer, card: Card, timings: Timings) -> bytes:
+    def _written(
+        self, subtask: Subtask, answer: Answer, card: Card, timings: Timings, claim: Claim | None = None
+    ) -> bytes:
         objection = _objection(answer, card)
         failure = answer.error or objection
         if failure is not None and not (failure.code in ERROR_CODES and isinstance(failure.message, str)):
             raise Malformed("the error's code is none of Edgeway's, or its message no text")
-        output = answer.output if failure is None else None
+        output = answer.output if failure is None and claim is None else None
         if output is not None and least_size(output, MAX_RECORD_BYTES) > MAX_RECORD_BYTES:
             check_value(output, "output")
-            raise TooLarge(f"the output takes more than the {MAX_RECORD_BYTES} bytes that fit a record")
+            raise TooLarge(
+                f"the output takes more than the {MAX_RECORD_BYTES} bytes that fit a record; a worker with "
+                "an object store (--objects) answers by claim"
+            )
         return codec.encode(
             Partial(
                 subtask=subtask.id,
@@ -119,6 +149,7 @@ class Partials:
                 model=Model(name=card.model, version=card.version),
                 timings=timings,
                 error=failure,
+                claim=claim,
             )
         )
 

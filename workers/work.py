@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from schemas.cards import Card
-from schemas.messages import Subtask
-from streams.delivery import Outgoing
+from schemas.messages import Failure, Subtask
+from streams.delivery import Outgoing, Record
 from workers.backends import Answer, Backend, Row
+from workers.faults import told
 from workers.sizes import weight
 
 
@@ -84,6 +85,17 @@ def work_of(
         limit=limit_of(backend.card, subtask),
         arrived=time.monotonic() * 1000.0,
     )
+
+
+def taken(
+    origin: Origin, record: Record, subtask: Subtask, join: bytes, backend: Backend, inputs: dict[str, Any]
+) -> Work | Failure:
+    """The work of a record with these inputs; a failure where `backend` cannot say of what kind it is."""
+    row, at = Row(inputs, subtask.params), record.timestamp
+    try:
+        return work_of(origin, subtask, row, backend, offset=record.offset, appended=at, join=join)
+    except Exception as error:  # noqa: BLE001 - a backend's `kin` may raise anything
+        return told(error, subtask.capability)
 
 
 def limit_of(card: Card, subtask: Subtask) -> int:

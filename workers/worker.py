@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Container, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from schemas import codec
 from schemas.cards import Card, Offer
@@ -14,17 +16,19 @@ from schemas.messages import Failure, Subtask, Timings
 from schemas.rules_structs import Price
 from schemas.topics import capability_topic
 from streams import metrics
+from streams.claims import NO_OBJECTS, Objects
 from streams.delivery import Batch, Clock, Lane, Outgoing, Output, Record
 from streams.tracing import Tracer
-from workers.backends import Backend, Row
+from workers.backends import Backend
+from workers.claimed import Claimed
 from workers.errors import WorkerError
-from workers.faults import told
 from workers.inference import CANCELLED
 from workers.partials import Partials
 from workers.payments import Payer, Till
+from workers.refused import Refused
 from workers.service import Limits, Service
 from workers.telemetry import Telemetry
-from workers.work import Origin, Run, work_of
+from workers.work import Origin, Run, Work, taken
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +40,7 @@ class Worker:
     give each topic a worker of its own where a slow model stands beside a fast one. `start` before the first
     record, `stop` after the last one; `watch` ends only by raising. `payer` is asked for subtasks that may
     cost something; without one no budget is in force. `cancelled` are the scoped ids of the requests whose
-    subtasks are not begun any more.
+    subtasks are not begun any more; `objects` is where large payloads lie.
     """
 
     def __init__(
@@ -49,12 +53,15 @@ class Worker:
         payer: Payer | None = None,
         tracer: Tracer | None = None,
         cancelled: Container[str] = frozenset(),
+        objects: Objects = NO_OBJECTS,
     ) -> None:
         self.name = name
         self._clock = clock
         self._cancelled = cancelled
         self._partials = Partials(f"edgeway/worker/{name}")
         self._telemetry = Telemetry(self._partials.cost, tracer)
+        limits = limits or Limits()
+        self._claimed = Claimed(objects, self._partials, clock, limits.max_bytes)
         self._services: dict[tuple[str, str], Service] = {}
         self._lanes: dict[int, Lane] = {}
         self._stopping = False
@@ -67,9 +74,7 @@ class Worker:
             if (card.side, card.capability) in self._services:
                 raise WorkerError(f"{card.side}/{card.capability} is offered twice; keep one backend of it")
             till = None if payer is None else Till(payer, self._partials.cost)
-            service = Service(
-                backend, self._finish, clock, limits or Limits(), till, self._unwritten, cancelled
-            )
+            service = Service(backend, self._finish, clock, limits, till, self._unwritten, cancelled)
             self._services[card.side, card.capability] = service
         self.ready = False
 
@@ -157,6 +162,7 @@ class Worker:
         self.ready = False
         self._stopping = True
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._claimed.rest(deadline_s))
             for service in self._services.values():
                 group.create_task(service.stop(deadline_s))
 
@@ -183,13 +189,13 @@ class Worker:
 
     def _unwritten(self) -> int:
         """Bytes of answers that Kafka has not acknowledged."""
-        return sum(lane.writing_bytes for lane in self._lanes.values())
+        return self._claimed.unwritten + sum(lane.writing_bytes for lane in self._lanes.values())
 
     async def handle(self, batch: Batch) -> None:
         """Queue the batch's subtasks; waits while the queue is full. What needs no model is answered now."""
         lane = batch.lane
         side = lane.topic.partition(".")[0]
-        refused = _Refused(lane)
+        refused = Refused(lane)
         self._telemetry.read(batch.records, self._clock.now())
         for record in batch.records:
             if self._stopping or not lane.alive:
@@ -207,26 +213,41 @@ class Worker:
                 refused.add(record.offset, self._partials.failed(subtask, join, failure))
                 continue
             assert service is not None
-            try:
-                work = work_of(
-                    lane,
-                    subtask,
-                    Row(subtask.inputs, subtask.params),
-                    service.backend,
-                    offset=record.offset,
-                    appended=record.timestamp,
-                    join=join,
-                )
-            except Exception as error:  # noqa: BLE001 - a backend's `kin` may raise anything
-                failure = told(error, subtask.capability)
-                refused.add(record.offset, self._partials.failed(subtask, join, failure))
-            else:
-                if not service.room(work.size):
-                    refused.settle()
-                    if not await service.wait_for_room(work.size, lane):
-                        return
-                service.put(work)
+            if self._claimed.concerns(record.value or b"", subtask):
+                refused.settle()
+                then = partial(self._fetched, lane, record, subtask, join, service)
+                await self._claimed.fetch(subtask, lane, then)
+                continue
+            work = taken(lane, record, subtask, join, service.backend, subtask.inputs)
+            if isinstance(work, Failure):
+                refused.add(record.offset, self._partials.failed(subtask, join, work))
+                continue
+            if not service.room(work.size):
+                refused.settle()
+                if not await service.wait_for_room(work.size, lane):
+                    return
+            service.put(work)
         refused.settle()
+
+    async def _fetched(
+        self,
+        lane: Lane,
+        record: Record,
+        subtask: Subtask,
+        join: bytes,
+        service: Service,
+        inputs: dict[str, Any] | Failure,
+    ) -> None:
+        """Queue a subtask whose inputs lay elsewhere."""
+        work: Work | Failure = (
+            inputs
+            if isinstance(inputs, Failure)
+            else taken(lane, record, subtask, join, service.backend, inputs)
+        )
+        if isinstance(work, Failure):
+            lane.settle((record.offset,), (self._partials.failed(subtask, join, work),))
+        elif await service.wait_for_room(work.size, lane) and not self._stopping:
+            service.put(work)
 
     def _objection(self, subtask: Subtask, key: str, service: Service | None) -> Failure | None:
         """Why a subtask of the request `key` reaches no model, None where it may."""
@@ -249,23 +270,24 @@ class Worker:
             return Failure(
                 code="deadline_exceeded", message="the deadline had passed when the worker read the subtask"
             )
-        if subtask.claim is not None:
-            return Failure(
-                code="object_missing",
-                message="this build reads no claim checks; send the inputs in the record",
-            )
         return None
 
     def _finish(self, run: Run) -> None:
         """Write a run's answers, origin by origin."""
         self._telemetry.finished(run)
+        keeps = self._claimed.keeps(run.card)
         grouped: dict[int, tuple[Origin, list[int], list[Outgoing]]] = {}
         for work, answer in zip(run.works, run.answers, strict=True):
             lane = work.lane
             if not lane.alive:
                 continue
             timings = Timings(queue_ms=float(max(0, run.began - work.appended)), service_ms=run.service_ms)
-            output = self._partials.answered(work.subtask, work.join, answer, run.card, timings)
+            # Who asks over HTTP is sent no claim.
+            write = self._partials.small if keeps and not hasattr(lane, "lost") else self._partials.answered
+            output = write(work.subtask, work.join, answer, run.card, timings)
+            if output is None:
+                self._claimed.keep(work, answer, run.card, timings)
+                continue
             group = grouped.get(id(lane))
             if group is None:
                 group = grouped[id(lane)] = (lane, [], [])
@@ -273,21 +295,3 @@ class Worker:
             group[2].append(output)
         for lane, offsets, outputs in grouped.values():
             lane.settle(offsets, outputs)
-
-
-class _Refused:
-    """Answers to subtasks that reach no model, gathered for one `settle`."""
-
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
-        self._offsets: list[int] = []
-        self._outputs: list[Outgoing] = []
-
-    def add(self, offset: int, output: Outgoing) -> None:
-        self._offsets.append(offset)
-        self._outputs.append(output)
-
-    def settle(self) -> None:
-        if self._offsets:
-            self._lane.settle(self._offsets, self._outputs)
-            self._offsets, self._outputs = [], []

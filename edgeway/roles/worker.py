@@ -17,6 +17,7 @@ from edgeway.roles.alone import model_watchdog
 from edgeway.roles.budgets import budget_for
 from edgeway.roles.cancellations import follow_cancellations
 from edgeway.roles.capability_door import CapabilityDoor
+from edgeway.roles.objects import objects_for
 from edgeway.roles.process import Process
 from edgeway.roles.tracing import tracer_for
 from schemas.cards import Offer
@@ -157,7 +158,7 @@ def _workers(
 ) -> list[Worker]:
     """A worker for each of `backends`."""
     cancelled = follow_cancellations(process) if kafka else frozenset[str]()
-    tracer = tracer_for(process)
+    tracer, objects = tracer_for(process), objects_for(process)
     return [
         Worker(
             [backend],
@@ -167,6 +168,7 @@ def _workers(
             payer=payer,
             cancelled=cancelled,
             tracer=tracer,
+            objects=objects,
         )
         for backend in backends
     ]
