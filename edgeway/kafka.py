@@ -57,9 +57,16 @@ def reaching(settings: Settings) -> Iterator[None]:
         TimeoutError,
     ) as exc:
         why = "; ".join(reasons.lines[-3:]) or str(exc) or "no answer in time"
-        raise KafkaUnreachable(settings.bootstrap, why) from exc
+        raise KafkaUnreachable(settings.bootstrap, _hinted(why, settings)) from exc
     finally:
         logger.removeHandler(reasons)
+
+
+def _hinted(why: str, settings: Settings) -> str:
+    # TLS to a port without it, or the reverse, ends in a closed connection and no further word.
+    if why.rstrip().endswith((" closed", ":")):
+        return f"{why.rstrip()} (is {settings.security_protocol} what this port speaks?)"
+    return why
 
 
 async def stopped(stop: Any, what: str) -> None:

@@ -42,13 +42,18 @@ def server_properties(
     in_sync = "2" if len(nodes) > 1 else "1"
     voters = ",".join(f"{n.number}@{HOST}:{n.controller_port}" for n in nodes)
     size = str(settings.message_max_bytes)
+    more = [(name, *at) for name, at in settings.listeners.items()]
+    clients = ",".join(
+        f"{name}://{HOST}:{port}" for name, _, port in [("PLAINTEXT", "", node.client_port), *more]
+    )
+    protocols = "".join(f",{name}:{protocol}" for name, protocol, _ in more)
     lines = {
         "process.roles": "broker,controller",
         "node.id": str(node.number),
         "controller.quorum.voters": voters,
-        "listeners": f"PLAINTEXT://{HOST}:{node.client_port},CONTROLLER://{HOST}:{node.controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{HOST}:{node.client_port}",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "listeners": f"{clients},CONTROLLER://{HOST}:{node.controller_port}",
+        "advertised.listeners": clients,
+        "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT{protocols}",
         "inter.broker.listener.name": "PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
         "log.dirs": folder,

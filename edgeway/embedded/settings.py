@@ -32,6 +32,8 @@ class BrokerSettings:
         stop_timeout: seconds for a clean stop before SIGKILL.
         fetch_timeout: seconds for the first download of the jars (about 45 MB).
         properties: further lines of ``server.properties``; they win over ours.
+        listeners: further listeners of a single broker, each name with its security protocol and port; what
+            they need (certificates, users) stands in `properties`.
 
     Raises:
         UnusableSetting: a value is out of range.
@@ -47,10 +49,13 @@ class BrokerSettings:
     stop_timeout: float = 15.0
     fetch_timeout: float = 900.0
     properties: Mapping[str, str] = field(default_factory=dict)
+    listeners: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.brokers not in (1, 3):
             raise UnusableSetting(f"brokers is {self.brokers}: an embedded Kafka has 1 or 3 brokers")
+        if self.listeners and self.brokers != 1:
+            raise UnusableSetting("only a single embedded broker takes further listeners")
         if self.port is not None and not 1 <= self.port <= 65536 - self.brokers:
             raise UnusableSetting(f"port {self.port} is out of range: give 1 to {65536 - self.brokers}")
         if not 1024 <= self.message_max_bytes <= 2**31 - 1:

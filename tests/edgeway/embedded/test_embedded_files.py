@@ -45,6 +45,16 @@ def test_own_properties_win() -> None:
     assert (lines["num.io.threads"], lines["message.max.bytes"]) == ("2", "5")
 
 
+def test_further_listeners_stand_beside_the_plain_one() -> None:
+    settings = BrokerSettings(listeners={"SAFE": ("SASL_SSL", 19021)})
+    lines = server_properties(NODES[0], NODES[:1], "/d", settings)
+    assert lines["advertised.listeners"] == "PLAINTEXT://127.0.0.1:19001,SAFE://127.0.0.1:19021"
+    assert lines["listeners"] == f"{lines['advertised.listeners']},CONTROLLER://127.0.0.1:19011"
+    assert lines["listener.security.protocol.map"] == "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SAFE:SASL_SSL"
+    with pytest.raises(EmbeddedKafkaError, match="single"):
+        BrokerSettings(brokers=3, listeners={"SAFE": ("SSL", 19021)})
+
+
 def test_values_are_escaped() -> None:
     assert render({"a": "C:\\x", "b": "1\n2"}) == "a=C:\\\\x\nb=1\\n2\n"
 
