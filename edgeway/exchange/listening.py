@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 
 from edgeway.errors import ExchangeClosed, ExchangeFull
@@ -37,6 +37,8 @@ class Listener:
         self.closed = False
         self.next = -1
         """The offset from which records are new: the reader goes back for others."""
+        self.partition: int | None = None
+        """Where its request lies; None until the reader has gone back for it."""
         self._most = most
         self._events: deque[Event] = deque()
 
@@ -69,6 +71,8 @@ class Listeners:
         self._most = most
         self._by_key: dict[bytes, list[Listener]] = {}
         self._new: list[Listener] = []
+        self._placed: Counter[int] = Counter()
+        self._opened = 0
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self.count = 0
@@ -87,8 +91,7 @@ class Listeners:
         self.count += 1
         self._by_key.setdefault(listener.key, []).append(listener)
         self._new.append(listener)
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="progress")
+        self._start()
 
     def remove(self, listener: Listener) -> None:
         self.count -= 1
@@ -96,8 +99,10 @@ class Listeners:
         listeners.remove(listener)
         if not listeners:
             del self._by_key[listener.key]
-        if listener in self._new:
+        if listener.partition is None:
             self._new.remove(listener)
+        else:
+            self._placed[listener.partition] -= 1
 
     @property
     def is_reading(self) -> bool:
@@ -114,51 +119,67 @@ class Listeners:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
+    def _start(self) -> None:
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="progress")
+            self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            log.error(
+                "the reader of joins failed; no progress is told until the next listener", exc_info=error
+            )
+        elif self._by_key and not self._closed:
+            # Somebody came while it was leaving.
+            self._start()
+
     async def _run(self) -> None:
         following = Following(self._make, None)
         loop = asyncio.get_running_loop()
         idle_since = loop.time()
-        opened = 0
         try:
             while self._by_key or loop.time() - idle_since < LINGER_S:
                 if self._by_key:
                     idle_since = loop.time()
-                records = await following.poll(TICK_S)
-                if following.opened != opened and following.follower is not None:
-                    # A successor reads all partitions; what was missed meanwhile it still has.
-                    opened = following.opened
-                    following.follower.only(self._partitions(following.partitions))
-                self._hand_out(records)
+                self._hand_out(await following.poll(TICK_S))
                 await self._place(following)
                 self._tick()
+                await asyncio.sleep(0)
         finally:
             await following.stop()
 
     async def _place(self, following: Following) -> None:
-        """Go back for those who are new."""
-        if following.follower is None:
+        """Go back for those who are new, and read where somebody listens."""
+        follower = following.follower
+        if follower is None:
             return
-        wanted = self._partitions(following.partitions)
+        if following.opened != self._opened:
+            # There may be more partitions than before.
+            self._opened = following.opened
+            self._placed.clear()
+            for listener in self._all():
+                if listener.partition is not None:
+                    listener.partition = partition_for(listener.key, following.partitions)
+                    self._placed[listener.partition] += 1
         try:
-            while self._new:
-                listener = self._new[0]
+            for listener in list(self._new):
                 partition = partition_for(listener.key, following.partitions)
-                others = [one for one in self._all() if one not in self._new]
-                if not any(partition_for(one.key, following.partitions) == partition for one in others):
-                    # Nobody has listened here, so the reader may stand far back.
-                    await following.follower.skip(partition)
-                await following.follower.rewind(partition, listener.since)
+                if not self._placed[partition]:
+                    # The reader stands where the last listener left it, which may be far back.
+                    await follower.skip(partition)
+                await follower.rewind(partition, listener.since)
                 if listener in self._new:
                     self._new.remove(listener)
-            following.follower.only(wanted)
+                    listener.partition = partition
+                    self._placed[partition] += 1
+            follower.only({partition for partition, count in self._placed.items() if count > 0})
         except Unavailable as error:
             await following.fail(error)
 
     def _all(self) -> list[Listener]:
         return [listener for listeners in self._by_key.values() for listener in listeners]
-
-    def _partitions(self, count: int) -> set[int]:
-        return {partition_for(key, count) for key in self._by_key}
 
     def _hand_out(self, records: list[Record]) -> None:
         for record in records:
@@ -173,7 +194,7 @@ class Listeners:
                 continue
             for listener in listeners:
                 # Not to those who are new: what lies before this record is still to come for them.
-                if record.offset >= listener.next and listener not in self._new:
+                if record.offset >= listener.next and listener.partition is not None:
                     listener.next = record.offset + 1
                     listener.add(listener.shadow.take(message, record.timestamp))
 

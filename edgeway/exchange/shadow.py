@@ -21,6 +21,7 @@ class Shadow:
     def __init__(self) -> None:
         self._join: Join | None = None
         self._orphans: list[tuple[Partial, int]] = []
+        self._due: float = float("inf")
 
     @property
     def is_planned(self) -> bool:
@@ -44,14 +45,19 @@ class Shadow:
             events = self._plan(message, at)
         else:
             events = self._checkpoint(message, at)
-        return events + self.tick(at)
+        return events + self._advance(at)
 
     def tick(self, now: int) -> list[Event]:
         """What time alone has brought about."""
+        return self._advance(now) if now >= self._due else []
+
+    def _advance(self, now: int) -> list[Event]:
         join = self._join
         if join is None:
             return []
-        return [_escalated(join, dispatch, now) for dispatch in join.advance(now) if _is_escalation(dispatch)]
+        dispatches = join.advance(now)
+        self._due = float("inf") if join.is_over else join.due()
+        return [_escalated(join, dispatch, now) for dispatch in dispatches if _is_escalation(dispatch)]
 
     def _plan(self, plan: Plan, at: int) -> list[Event]:
         join = self._join

@@ -14,7 +14,7 @@ from schemas import codec
 from schemas.topics import partition_for
 from tests.helpers.aggregation import T0, FakeClock, partial, plan
 from tests.helpers.delivery import eventually
-from tests.helpers.followed import Log
+from tests.helpers.followed import Log, Memory
 
 
 def drained(listener: Listener) -> list[Event]:
@@ -111,3 +111,25 @@ async def test_listeners_are_bounded_and_closing_wakes_them() -> None:
     assert listener.closed
     with pytest.raises(ExchangeClosed):
         listeners.add(Listener("s", T0))
+
+
+async def test_who_comes_while_the_reader_leaves_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "LINGER_S", 0.0)
+    leaving = asyncio.Event()
+
+    class Slow(Memory):
+        async def close(self) -> None:
+            leaving.set()
+            await asyncio.sleep(0.05)
+
+    log = Log(1)
+    log.append("r", codec.encode(plan("r")), T0)
+    listeners = Listeners(lambda: Slow(log), FakeClock(), 5)
+    first, second = Listener("r", T0), Listener("r", T0)
+    listeners.add(first)
+    await eventually(lambda: first.shadow.is_planned)
+    listeners.remove(first)
+    await leaving.wait()
+    listeners.add(second)
+    await eventually(lambda: second.shadow.is_planned)
+    await listeners.close()
