@@ -94,7 +94,7 @@ class Aggregator:
         table = Table(self._strategies, self._limits, self.counts, self._cancelled)
         now = self._clock.now()
         tenure = self._tenures[lane.partition] = Tenure(lane, table, now)
-        if tenure.is_live:
+        if not tenure.has_backlog:
             tenure.begin(now, self._reader, self._clock, self.counts)
 
     def revoked(self, lane: Lane) -> None:

@@ -34,7 +34,8 @@ def why(step: Progress, decisions: Iterable[Decision]) -> set[str]:
         elif index in step.started and index not in step.weak:
             words.add("cloud_slow")
     if has_cloud:
-        if step.fell_back_by == "silent":
+        # Where a crash forgot how the fallback was started, silence is the likelier reason.
+        if step.fell_back_by == "silent" or (step.approximate and not words):
             words.add("cloud_slow")
         return words
     return words | cloud_closed(decision for decision in decisions if decision.step == step.name)

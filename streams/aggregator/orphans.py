@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from schemas.messages import Partial
@@ -64,6 +65,14 @@ class Orphans:
             self.size -= orphan.size
             return key, orphan
         return None
+
+    def drop(self, before: float, most: int) -> Iterator[Orphan]:
+        """Take out the oldest ones taken in up to `before`, `most` of them."""
+        for _ in range(most):
+            found = self.oldest(before)
+            if found is None:
+                return
+            yield found[1]
 
     def restart(self, now: int) -> None:
         """Let the wait of all begin now."""

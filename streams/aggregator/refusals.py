@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from schemas.ids import conflicting
-from schemas.messages import Failure, Plan
+from schemas.ids import conflicting, scoped
+from schemas.messages import Failure, Plan, RequestInfo
 from streams.aggregator.join import Join
 
 OVERLOADED = Failure(
@@ -19,6 +19,11 @@ CANCELLED = Failure(
 def same(digest: str | None, other: str | None) -> bool:
     """Whether two digests may be of one content; an unknown one conflicts with none."""
     return digest is None or other is None or digest == other
+
+
+def conflict_key(request: RequestInfo, digest: str | None) -> str:
+    """The scoped id under which the content of `digest` is refused where the id of `request` is another's."""
+    return scoped(request.tenant, conflicting(request.id, digest or ""))
 
 
 def conflict_of(plan: Plan, now: int) -> Join:

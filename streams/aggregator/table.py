@@ -13,7 +13,7 @@ from streams.aggregator.join import Dispatch, Join
 from streams.aggregator.leavings import paid_of
 from streams.aggregator.limits import Counts, Limits
 from streams.aggregator.orphans import Orphan, Orphans
-from streams.aggregator.refusals import CANCELLED, OVERLOADED, conflict_of, same
+from streams.aggregator.refusals import CANCELLED, OVERLOADED, conflict_key, conflict_of, same
 from streams.aggregator.timers import Timers
 from streams.merge import Strategy
 
@@ -23,9 +23,8 @@ _ALL = float("inf")
 class Table:
     """Takes in the records of a lane and says what follows from them.
 
-    While `absorbing` (a takeover still reads the log) it draws no conclusions. An offset that is not among
-    the finished ones is held by a join or an orphan, and comes out as finished later. A request whose scoped
-    id is among the `cancelled` is answered so, whenever its plan comes.
+    While `absorbing` (a takeover still reads the log) it draws no conclusions. An offset not yet finished is
+    held by a join or an orphan. A request whose scoped id is among the `cancelled` is answered so.
     """
 
     def __init__(
@@ -50,10 +49,6 @@ class Table:
 
     def __len__(self) -> int:
         return len(self._joins)
-
-    @property
-    def orphans(self) -> int:
-        return len(self._orphans)
 
     @property
     def size(self) -> int:
@@ -161,6 +156,7 @@ class Table:
                 effects.finished.extend(join.offsets)
             else:
                 self._conflict(join.plan, join.offsets, at, effects)
+                self._clear(conflict_key(join.plan.request, digest), effects)
         for orphan in self._orphans.adopt(key):
             self._counts.late += 1
             effects.finished.append(orphan.offset)
@@ -174,8 +170,7 @@ class Table:
             self._timers.set(join, now)
 
     def tick(self, now: int, effects: Effects) -> None:
-        """Act on what is due: deadlines, silence, checkpoints, orphans. At most `Limits.timers` joins a
-        call."""
+        """Act on what is due: deadlines, silence, checkpoints, orphans; `Limits.timers` joins at most."""
         if self.absorbing:
             return
         for _ in range(self._limits.timers):
@@ -238,7 +233,6 @@ class Table:
         effects.unneeded += [subtask for subtask in paid_of(plan) if subtask not in needed]
 
     def _conflict(self, plan: Plan, offsets: list[int], now: int, effects: Effects) -> None:
-        """Answer a repeated id with other content under an id of its own."""
         self._counts.conflicts += 1
         join = conflict_of(plan, now)
         if join.id in self._joins or join.id in self._answered:
@@ -247,6 +241,13 @@ class Table:
         join.offsets.extend(offsets)
         self._joins[join.id] = join
         self._conclude(join, now, effects)
+
+    def _clear(self, key: str, effects: Effects) -> None:
+        """What was answered was held for a conflict, as another's plan was read before it."""
+        join = self._joins.pop(key, None)
+        if join is not None:
+            self._let_go(join)
+            effects.finished.extend(join.offsets)
 
     def _conclude(self, join: Join, now: int, effects: Effects) -> None:
         if self.absorbing:
@@ -292,9 +293,6 @@ class Table:
         effects.finished.append(place.offset)
 
     def _drop_orphans(self, before: float, effects: Effects, *, most: int) -> None:
-        for _ in range(most):
-            found = self._orphans.oldest(before)
-            if found is None:
-                return
+        for orphan in self._orphans.drop(before, most):
             self._counts.orphans += 1
-            effects.finished.append(found[1].offset)
+            effects.finished.append(orphan.offset)

@@ -29,23 +29,32 @@ log = logging.getLogger(__name__)
 
 
 class Tenure:
-    """One lane while it is ours. Until `is_live`, its table only absorbs."""
+    """One lane while it is ours. Until `is_live`, its table only absorbs.
+
+    Also where nothing was left to it: a router that died together with the owner before us plans again what
+    is answered, and its first plan may come before `results` is read.
+    """
 
     def __init__(self, lane: Lane, table: Table, now: int) -> None:
         self.lane = lane
         self.table = table
-        self.is_live = lane.start >= lane.end
-        self.table.absorbing = not self.is_live
-        self.table.may_shed = self.is_live
+        self.is_live = False
+        self.table.absorbing = True
+        self.table.may_shed = False
         self._heard = now
         self._is_held_up = False
-        self._joins_read = self.is_live
+        self._joins_read = lane.start >= lane.end
         self._unreadable: list[tuple[Record, Failure]] = []
         self._reading: asyncio.Task[None] | None = None
 
+    @property
+    def has_backlog(self) -> bool:
+        """Whether records of the owner before us are still to be read."""
+        return not self._joins_read
+
     def begin(self, at: int, reader: Reader, clock: Clock, counts: Counts) -> None:
         """Start to read `results`, once: `at` is the time of the first record of the backlog, or where there
-        is none that of the assignment; then nothing waits for it."""
+        is none that of the assignment."""
         if self._reading is not None:
             return
         since = max(0, at - LOOK_BACK_MS)
@@ -79,8 +88,8 @@ class Tenure:
             self._is_held_up = False
 
     def try_activate(self, now: int) -> None:
-        """Go live once joins and results are read. Before the first record there is nothing to conclude
-        from."""
+        """Go live once joins and results are read. Before the first record of a backlog there is nothing to
+        conclude from."""
         if self.is_live or self._is_held_up or self._reading is None:
             return
         self._joins_read = self._joins_read or now - self._heard >= QUIET_MS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -193,6 +194,7 @@ class Host:
 
     async def read(self, most: int = 1_000) -> None:
         """Hand out what stands in `joins`."""
+        await self._begun()
         entries = self.world.joins[self.position : self.position + most]
         for entry in entries:
             self.lane.window.take(entry.offset, len(entry.value or b""))
@@ -200,6 +202,13 @@ class Host:
         if entries:
             await self.aggregator.handle(Batch(self.lane, entries))
             await self.rest()
+
+    async def _begun(self) -> None:
+        """Where nothing was left to it, an owner has read `results` before anybody asks."""
+        for tenure in self.aggregator._tenures.values():
+            if not tenure.is_live and not tenure.has_backlog and tenure._reading is not None:
+                await asyncio.wait({tenure._reading})
+                tenure.try_activate(self.world.clock.now())
 
     async def rest(self) -> None:
         """Let end what goes on in the background."""
