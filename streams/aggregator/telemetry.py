@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from prometheus_client import Counter
+
 from schemas.ids import subtask_id
 from schemas.messages import Attempt, Failure, Result, Trigger
 from streams import metrics
@@ -33,6 +35,7 @@ class Telemetry:
         self._waits = metrics.stage("join_wait")
         self._whole = metrics.stage("whole")
         self._last = metrics.stage("answer")
+        self._results: dict[tuple[str, str], Counter] = {}
 
     def read(self, records: Sequence[Record], now: int) -> None:
         """`records` of `joins` were read at `now` (ms)."""
@@ -46,8 +49,11 @@ class Telemetry:
         self._last.since(now, [join.heard_at for join, _ in effects.closed if join.heard_at])
         for answer in effects.answers:
             result = answer.result
-            code = "" if result.error is None else result.error.code
-            metrics.RESULTS.labels(result.status, code).inc()
+            outcome = (result.status, "" if result.error is None else result.error.code)
+            counter = self._results.get(outcome)
+            if counter is None:
+                counter = self._results[outcome] = metrics.RESULTS.labels(*outcome)
+            counter.inc()
         if self._tracer is not None:
             self._trace(self._tracer, effects, now)
 
