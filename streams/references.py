@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from schemas.claims import claim_of
+
 _NOTHING: Mapping[str, Any] = {}
 _ABSENT = object()
 
@@ -96,4 +98,8 @@ def _output(reference: str, name: str, outputs: Mapping[str, Any]) -> Any:
     if step not in outputs:
         raise Unresolved(f"`{reference}`: that step has not answered; name it in `after`")
     output = outputs[step]
+    if claim_of(output) is not None:
+        raise Unresolved(
+            f"`{reference}`: that output lies in an object store; take all of it: `steps.{step}`"
+        )
     return output.get(part, _ABSENT) if isinstance(output, Mapping) else _ABSENT

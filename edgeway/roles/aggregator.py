@@ -9,6 +9,7 @@ from edgeway.errors import UsageError
 from edgeway.roles.budgets import budget_for
 from edgeway.roles.caches import cache_for
 from edgeway.roles.cancellations import follow_cancellations
+from edgeway.roles.objects import objects_for
 from edgeway.roles.process import Process
 from edgeway.roles.tracing import tracer_for
 from schemas.rules import Rules
@@ -44,6 +45,7 @@ def add_aggregator(process: Process) -> None:
         errands=errands,
         cancelled=cancelled,
         tracer=tracer_for(process),
+        objects=objects_for(process),
     )
 
     def prepare(rules: Rules) -> Callable[[], None]:

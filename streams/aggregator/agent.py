@@ -17,10 +17,12 @@ from streams.aggregator.errands import Errands
 from streams.aggregator.join import Dispatch, Join
 from streams.aggregator.leavings import entries_of, unneeded_of
 from streams.aggregator.limits import Counts, Limits
+from streams.aggregator.oversized import Oversized
 from streams.aggregator.publisher import Publisher
 from streams.aggregator.table import Table
 from streams.aggregator.takeover import Tenure, key_of
 from streams.aggregator.telemetry import Telemetry
+from streams.claims import NO_OBJECTS, Objects
 from streams.delivery.clock import Clock
 from streams.delivery.driver import Reader
 from streams.delivery.lane import Lane
@@ -36,6 +38,7 @@ class Aggregator:
 
     Its host calls `tick` about every 50 ms under the zombie rule (a process that was stopped must commit
     before a deadline timer speaks), awaits `close` at the end, and sets `replies` anew when the rules change.
+    `objects` is where large payloads lie.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class Aggregator:
         errands: Errands | None = None,
         tracer: Tracer | None = None,
         cancelled: Container[str] = frozenset(),
+        objects: Objects = NO_OBJECTS,
     ) -> None:
         self.counts = Counts() if counts is None else counts
         self._reader = reader
@@ -58,7 +62,8 @@ class Aggregator:
         self._telemetry = Telemetry(tracer)
         self._limits = Limits() if limits is None else limits
         self._cancelled = cancelled
-        self._publisher = Publisher(replies)
+        self._publisher = Publisher(replies, objects=objects)
+        self._oversized = Oversized(objects, self._publisher, clock)
         self._tenures: dict[int, Tenure] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._errands = Errands(clock) if errands is None else errands
@@ -116,6 +121,7 @@ class Aggregator:
             self.revoked_partition(partition)
         self._unsent.clear()  # who comes after us sends them: no checkpoint calls them sent
         await self._examining.close(CLOSE_S)
+        await self._oversized.close(CLOSE_S)
         await self._errands.close()
         if self._ending:
             await asyncio.wait(set(self._ending), timeout=CLOSE_S)
@@ -195,7 +201,10 @@ class Aggregator:
 
     def _carry_out(self, tenure: Tenure, now: int, effects: Effects) -> None:
         outputs = self._outputs(tenure, now, effects)
-        if effects.finished or outputs:
+        if effects.oversized:
+            tenure.lane.settle((), outputs)
+            self._oversized.write(tenure.lane, effects.finished, effects.oversized)
+        elif effects.finished or outputs:
             tenure.lane.settle(effects.finished, outputs)
         self._leave(effects)
 
@@ -210,14 +219,20 @@ class Aggregator:
                 errands.release(unneeded_of(join))
             errands.release(effects.unneeded)
 
+    def _wants(self, tenure: Tenure, join: Join) -> bool:
+        return not join.is_over and self._tenure(tenure.lane) is tenure
+
     async def _examine(self) -> None:
         """Send the dispatches that must be examined first, and give the loop a turn after each."""
         while self._unsent:
             tenure, join, dispatch = self._unsent.popleft()
+            if not self._wants(tenure, join):
+                continue
+            found = await self._publisher.examined(join, dispatch)
             join.unsent -= {(dispatch.step, dispatch.attempt)}
-            if not join.is_over and self._tenure(tenure.lane) is tenure:
+            if self._wants(tenure, join):
                 effects = Effects()
-                output = self._subtask(tenure, join, dispatch, effects)
+                output = self._sent(tenure, join, dispatch, found, effects)
                 if output is not None:
                     tenure.lane.settle((), [output])
                 self._carry_out(tenure, self._clock.now(), effects)
@@ -225,7 +240,11 @@ class Aggregator:
 
     def _subtask(self, tenure: Tenure, join: Join, dispatch: Dispatch, effects: Effects) -> Output | None:
         """The record of a dispatch; where it cannot be sent, `effects` has what follows."""
-        found = self._publisher.subtask(join, dispatch)
+        return self._sent(tenure, join, dispatch, self._publisher.subtask(join, dispatch), effects)
+
+    def _sent(
+        self, tenure: Tenure, join: Join, dispatch: Dispatch, found: Output | Failure, effects: Effects
+    ) -> Output | None:
         if isinstance(found, Failure):
             tenure.table.attempt_failed(join, dispatch, found, self._clock.now(), effects)
             return None
@@ -257,5 +276,8 @@ class Aggregator:
         for answer in effects.answers:
             for kind in answer.result.degraded:
                 metrics.DEGRADED.labels(kind).inc()
-            outputs.extend(self._publisher.answer(answer, tenure.lane.partition))
+            if self._publisher.is_oversized(answer):
+                effects.oversized.append(answer)
+            else:
+                outputs.extend(self._publisher.answer(answer, tenure.lane.partition))
         return outputs

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from schemas.claims import as_value
 from schemas.messages import Failure, Merge, Model, Partial, Plan, RequestInfo, Result, Side, Status, Timings
 from streams.aggregator.degraded import INACCURATE, ordered, standing_in, why
 from streams.aggregator.join import Join
@@ -93,7 +94,7 @@ def _output(partial: Partial) -> object:
     claim = partial.claim
     if claim is None or partial.output is not None:
         return partial.output
-    return {"dataref": claim.dataref, "sha256": claim.sha256, "size": claim.size}
+    return as_value(claim)
 
 
 def _failure(request: RequestInfo, missing: list[Progress]) -> Failure:
@@ -142,8 +143,11 @@ def _result(
             warnings.append(_low(step, len(plan.steps) > 1))
         if partial.model is not None:
             models[step.name] = partial.model
-        if len(plan.steps) == 1:
-            claim = partial.claim
+        if partial.claim is not None:
+            if len(plan.steps) == 1 and plan.merge is None:
+                claim = partial.claim
+            if plan.mask and step.side == "cloud":
+                warnings.append(f"step {step.name}: placeholders stand in its large output; see claims.md")
     if status == "partial":
         degraded.add("parts_missing")
     return Result(

@@ -1,15 +1,21 @@
-"""What a later subtask may carry to the cloud, and the verdict on exactly that. Pure."""
+"""What a later subtask may carry to the cloud, and the verdict on exactly that."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, NamedTuple
 
 from schemas.messages import Examination, Plan, Step, Verdict
+from streams.claims import Objects, ObjectUnreadable, StoreAway
+from streams.claims.loading import holds_claims, load, ship, swapped
 from streams.privacy.examiner import UnknownDetector, examiner_of
 from streams.privacy.masks import BadMask, conceal
 from streams.privacy.verdict import UNDECIDED
 
 _DEFAULT = Examination()
+WAIT_S = 2.0
+"""What reading, and what copying the objects of one subtask may take: others wait behind it."""
+MOST_READ = 16 * 1024 * 1024
 
 
 class Load(NamedTuple):
@@ -27,6 +33,41 @@ def must_be_examined(plan: Plan, step: Step) -> bool:
     if not verdict.cloud_allowed:
         return False  # nothing leaves, whatever it is
     return verdict.level != "normal" or any(ref.startswith("steps.") for ref in step.inputs.values())
+
+
+async def claimed_load(plan: Plan, step: Step, inputs: dict[str, Any], objects: Objects) -> Load:
+    """The load of one cloud subtask with claims among its inputs: what they stand for is examined with the
+    rest, and copied to the cloud's store as it may leave.
+
+    Raises:
+        ClaimError: it could not be read, or not be copied; nothing may be sent then.
+    """
+    request = plan.request
+    if not request.privacy.cloud_allowed:
+        return Load(inputs, plan.params, request.privacy)
+    if objects.cloud is None:
+        raise StoreAway("its inputs lie in an object store, and there is none that the cloud reads")
+    if holds_claims(plan.params):
+        raise ObjectUnreadable("a claim among its params, which nobody reads")
+    found = await load(inputs, objects, tenant=request.tenant, wait_s=WAIT_S, limit=MOST_READ)
+    mask = plan.mask if request.privacy.level != "normal" else {}
+    try:
+        examiner = examiner_of(plan.examination or _DEFAULT)
+        sealed, params = conceal(inputs, mask), conceal(plan.params, mask)
+        seen = await asyncio.to_thread(conceal, swapped(inputs, found), mask)
+    except (UnknownDetector, BadMask):
+        return Load(inputs, plan.params, UNDECIDED)
+    verdict = await asyncio.to_thread(examiner.examine, seen, params)
+    if verdict.level == "normal":
+        sealed = await ship(
+            sealed,
+            found,
+            objects,
+            tenant=request.tenant,
+            wait_s=WAIT_S,
+            seal=lambda value: conceal(value, mask),
+        )
+    return Load(sealed, params, verdict)
 
 
 def load_for_cloud(plan: Plan, step: Step, inputs: dict[str, Any]) -> Load:

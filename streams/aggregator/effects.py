@@ -29,7 +29,7 @@ class Answer(NamedTuple):
 class Effects:
     """What must be done: offsets finished once all of it is written, dispatches, answers, joins to write
     again; then, best effort, what `closed` joins leave behind, and the `unneeded` subtasks, whose
-    reservations are free again."""
+    reservations are free again. Answers that turn out `oversized` are written to the object store first."""
 
     finished: list[int] = field(default_factory=list)
     dispatches: list[tuple[Join, Dispatch]] = field(default_factory=list)
@@ -37,3 +37,4 @@ class Effects:
     checkpoints: list[Join] = field(default_factory=list)
     closed: list[tuple[Join, Result]] = field(default_factory=list)
     unneeded: list[str] = field(default_factory=list)
+    oversized: list[Answer] = field(default_factory=list)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from schemas.claims import as_value
 from schemas.ids import SubtaskId, parse_subtask_id, scoped, subtask_id
 from schemas.messages import Checkpoint, Failure, Partial, Plan, Side, Trigger
 from streams.aggregator.progress import Progress
@@ -228,7 +229,11 @@ class Join:
 
     def _outputs(self, step: Progress) -> dict[str, Any]:
         answers = ((name, self.steps[name].answer) for name in step.step.after if name in self.steps)
-        return {name: answer.output for name, answer in answers if answer is not None}
+        return {
+            name: answer.output if answer.claim is None else as_value(answer.claim)
+            for name, answer in answers
+            if answer is not None
+        }
 
 
 def _break_circle(steps: Iterable[Progress]) -> None:

@@ -9,14 +9,18 @@ from collections.abc import Container
 import msgspec
 
 from schemas import headers
+from schemas.claims import INLINE_BYTES
 from schemas.codec import encode
 from schemas.errors import ErrorCode, Malformed, TooLarge, UnknownTopic
 from schemas.ids import subtask_id
 from schemas.messages import Failure, Format, RequestInfo, Result, Subtask
 from schemas.topics import JOINS, RESULTS, capability_topic, reply_topic
-from streams.aggregator.clearing import Load, load_for_cloud, must_be_examined
+from schemas.values import least_size
+from streams.aggregator.clearing import Load, claimed_load, load_for_cloud, must_be_examined
 from streams.aggregator.effects import Answer
 from streams.aggregator.join import Dispatch, Join
+from streams.claims import NO_OBJECTS, ClaimError, Objects
+from streams.claims.loading import holds_claims
 from streams.delivery.records import Cleared, Outgoing, Output
 from streams.privacy.clearance import Forbidden, clear
 from streams.tracing import RESULT, of_subtask, within
@@ -26,12 +30,30 @@ log = logging.getLogger(__name__)
 
 
 class Publisher:
-    """Encodes for one aggregator. `replies` are the topics that a `reply_to` may name; set it anew when
-    rules change."""
+    """Encodes for one aggregator. `objects` is where large payloads lie; `replies` are the topics that a
+    `reply_to` may name; set it anew when rules change."""
 
-    def __init__(self, replies: Container[str] = frozenset(), source: str = SOURCE) -> None:
+    def __init__(
+        self, replies: Container[str] = frozenset(), source: str = SOURCE, objects: Objects = NO_OBJECTS
+    ) -> None:
+        self._objects = objects
         self.replies = replies
         self._source = source
+
+    def is_oversized(self, answer: Answer) -> bool:
+        """Whether the output is too large for a record, and there is a store for it."""
+        result = answer.result
+        if self._objects.local is None or result.output is None or result.error is not None:
+            return False
+        if least_size(result.output, INLINE_BYTES) <= INLINE_BYTES:
+            return False
+        try:
+            encode(result, answer.request.reply_format)
+        except TooLarge:
+            return True
+        except Malformed:
+            return False
+        return False
 
     def answer(self, answer: Answer, partition: int) -> list[Output]:
         """The result for `results`, and a copy for the caller's own topic where that is allowed."""
@@ -55,17 +77,34 @@ class Publisher:
     def must_examine(self, join: Join, dispatch: Dispatch) -> bool:
         """Whether `subtask` examines what is to be sent, which takes up to some ms."""
         step = join.steps[dispatch.step].step
-        return step.attempts[dispatch.attempt].side == "cloud" and must_be_examined(join.plan, step)
+        return step.attempts[dispatch.attempt].side == "cloud" and (
+            must_be_examined(join.plan, step) or holds_claims(dispatch.inputs)
+        )
+
+    async def examined(self, join: Join, dispatch: Dispatch) -> Output | Failure:
+        """As `subtask`, for a dispatch that must be examined; what it claims is read, and copied to the
+        cloud's store."""
+        if not holds_claims(dispatch.inputs):
+            return self.subtask(join, dispatch)
+        step = join.steps[dispatch.step].step
+        try:
+            load = await claimed_load(join.plan, step, dispatch.inputs, self._objects)
+        except ClaimError as error:
+            return Failure(code="no_placement", message=f"cloud is closed to this request: {error}")
+        return self._record(join, dispatch, load)
 
     def subtask(self, join: Join, dispatch: Dispatch) -> Output | Failure:
         """The subtask of a dispatch; a failure where it must not or cannot be sent."""
-        plan, request = join.plan, join.plan.request
-        step = join.steps[dispatch.step].step
-        attempt = step.attempts[dispatch.attempt]
-        if attempt.side == "local":
-            load = Load(dispatch.inputs, plan.params, request.privacy)
+        plan, step = join.plan, join.steps[dispatch.step].step
+        if step.attempts[dispatch.attempt].side == "local":
+            load = Load(dispatch.inputs, plan.params, plan.request.privacy)
         else:
             load = load_for_cloud(plan, step, dispatch.inputs)
+        return self._record(join, dispatch, load)
+
+    def _record(self, join: Join, dispatch: Dispatch, load: Load) -> Output | Failure:
+        request, step = join.plan.request, join.steps[dispatch.step].step
+        attempt = step.attempts[dispatch.attempt]
         span = of_subtask(step.name, attempt.side, dispatch.attempt)
         subtask = Subtask(
             id=subtask_id(join.id, step.name, attempt.side, dispatch.attempt),
