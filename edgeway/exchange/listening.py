@@ -128,9 +128,7 @@ class Listeners:
         if task.cancelled():
             return
         if (error := task.exception()) is not None:
-            log.error(
-                "the reader of joins failed; no progress is told until the next listener", exc_info=error
-            )
+            log.error("the reader of joins failed; the next listener starts another", exc_info=error)
         elif self._by_key and not self._closed:
             # Somebody came while it was leaving.
             self._start()

@@ -104,3 +104,33 @@ async def test_a_broker_that_restarts_loses_nobody_an_answer(own_kafka: Kafka) -
                 await asyncio.sleep(0.05)
     keys = [record.key for record in await read_topics(own_kafka.bootstrap, ["requests"])]
     assert {ids.scoped(None, late.id or "").encode(), *(sent.key.encode() for sent in before)} == set(keys)
+
+
+@pytest.mark.faults
+@pytest.mark.slow
+async def test_partitions_whose_leader_dies_go_on(three_brokers: Kafka) -> None:
+    where = three_brokers.bootstrap
+    await create_topics(where, TOPICS, 3, {"min.insync.replicas": "2"})
+    settings = Settings(kafka=where, send_timeout_s=5.0)
+
+    async def ask(exchange: KafkaExchange, answerer: Answerer) -> None:
+        sent = await exchange.send(asked())
+        await answerer.reply(ok(sent.id, 1, digest=sent.digest))
+        assert (await exchange.answer(sent, 30.0)).output == 1
+
+    async with (
+        AIOKafkaProducer(bootstrap_servers=where, acks="all") as producer,
+        KafkaExchange(settings, source="edgeway/test", remember_s=600) as exchange,
+    ):
+        for number in (2, 3):
+            await asyncio.to_thread(three_brokers.kill_sync, number)
+            until = time.monotonic() + 60.0
+            done = 0
+            while done < 20:
+                try:
+                    await ask(exchange, Answerer(producer))
+                    done += 1
+                except SendUnknown:
+                    assert time.monotonic() < until
+            assert exchange.is_healthy
+            await asyncio.to_thread(three_brokers.restart_sync, number)
