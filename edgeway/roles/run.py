@@ -13,9 +13,11 @@ from edgeway.roles.process import Process
 from edgeway.roles.serving import built, check_topics, serve, warns_of_topics
 from edgeway.rules_of import require_merges, rules_of
 from schemas.rules import Rules
+from schemas.topics import CANCELLATIONS, CAPABILITIES, JOINS, REQUESTS, RESULTS
 from streams.settings import Settings
 
 Add = Callable[[Process], None]
+GATEWAY_TOPICS = frozenset((REQUESTS, RESULTS, JOINS, CANCELLATIONS, CAPABILITIES))
 
 
 def run_router(settings: Settings) -> int:
@@ -73,7 +75,7 @@ def run_gateway(settings: Settings) -> int:
         without_kafka(process)
         add_gateway(process)
 
-    return _run(_one_role("gateway", settings_alone(settings), lambda rules: add))
+    return _run(_one_role("gateway", settings_alone(settings), lambda rules: add, topics=GATEWAY_TOPICS))
 
 
 def run_up(settings: Settings, *, brokers: int = 1, broker_port: int | None = None) -> int:
@@ -84,14 +86,20 @@ def run_up(settings: Settings, *, brokers: int = 1, broker_port: int | None = No
 
 
 async def _one_role(
-    name: str, settings: Settings, prepare: Callable[[Rules], Add], *, kafka: bool = True
+    name: str,
+    settings: Settings,
+    prepare: Callable[[Rules], Add],
+    *,
+    kafka: bool = True,
+    topics: frozenset[str] | None = None,
 ) -> int:
+    """Run one role. `topics`: the only ones that it needs; otherwise it needs all those of the rules."""
     with signals.obeyed_at_once(Exit.OK):
         rules = rules_of(settings)
         add = prepare(rules)
     if kafka:
-        await check_topics(settings, rules)
-    after = warns_of_topics(settings) if kafka else None
+        await check_topics(settings, rules, topics)
+    after = warns_of_topics(settings) if kafka and topics is None else None
     return await serve(await built(name, settings, rules, add, after_rules=after))
 
 

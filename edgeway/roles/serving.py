@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 
 from edgeway import forks, logs
 from edgeway.errors import Exit, KafkaUnreachable
@@ -27,13 +27,13 @@ log = logging.getLogger(__name__)
 LOOK_S = 30.0
 
 
-async def check_topics(settings: Settings, rules: Rules) -> None:
-    """Log what is odd about the topics.
+async def check_topics(settings: Settings, rules: Rules, only: Container[str] | None = None) -> None:
+    """Log what is odd about the topics, or about `only` some of them.
 
     Raises:
         KafkaUnreachable, TopicsWrong: the role cannot work.
     """
-    specs = topics_for(rules, settings.partitions)
+    specs = [spec for spec in topics_for(rules, settings.partitions) if only is None or spec.name in only]
     for problem in await require_topics(settings, specs):
         # The number of partitions is the operator's choice once the topics are there.
         log.info("topics: %s", problem)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -16,7 +17,8 @@ from schemas.messages import Request, Result
 from streams.settings import Settings
 from tests.helpers.gateway import Served, gateway
 
-EXAMPLES = 12
+EXAMPLES = 10
+RULES = {"tasks": {"summarize": {"capability": "nlp/summarize"}}}
 
 
 async def answered(request: Request) -> Result:
@@ -35,7 +37,8 @@ class Serving:
         self.served: Served | None = None
 
     async def _serve(self) -> None:
-        async with gateway(answered, socket=True, settings=Settings(upload_bytes=1_000_000)) as self.served:
+        have = Settings(upload_bytes=1_000_000)
+        async with gateway(answered, socket=True, rules=RULES, settings=have) as self.served:
             self._up.set()
             await self._down.wait()
 
@@ -59,10 +62,18 @@ def url() -> Iterator[str]:
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 def test_it_answers_as_it_says(url: str, mode: GenerationMode) -> None:
     schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
+    statuses: Counter[int] = Counter()
+
+    def called(case: schemathesis.Case) -> None:
+        response = case.call(timeout=10)
+        statuses[response.status_code] += 1
+        # What a schema cannot say (bytes of an id, 64 bits, allowed hosts) is refused in words.
+        case.validate_response(response, excluded_checks=[positive_data_acceptance])
+
     operations = [found.ok() for found in schema.get_all_operations()]
     assert len(operations) >= 7
     for operation in operations:
-        check = given(case=operation.as_strategy(generation_mode=mode))(_called)
+        check = given(case=operation.as_strategy(generation_mode=mode))(called)
         check = settings(
             max_examples=EXAMPLES,
             deadline=None,
@@ -72,8 +83,5 @@ def test_it_answers_as_it_says(url: str, mode: GenerationMode) -> None:
             suppress_health_check=list(HealthCheck),
         )(check)
         check()
-
-
-def _called(case: schemathesis.Case) -> None:
-    response = case.call(timeout=10)
-    case.validate_response(response, excluded_checks=[positive_data_acceptance])
+    if mode is GenerationMode.POSITIVE:
+        assert sum(n for status, n in statuses.items() if status in (200, 202, 404)) > statuses.total() / 2
