@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from edgeway.errors import PortTaken
-from edgeway.roles.gauges import show_build
+from edgeway.roles import gauges
 from edgeway.roles.guard import KEEP_ALIVE_S, MOST_HEAD_BYTES, guarded
 
 
@@ -62,7 +62,7 @@ def door(
     async def exposition(_request: Request) -> Response:
         return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
-    show_build()
+    gauges.begin()
     own: list[BaseRoute] = [Route("/healthz", healthz), Route("/readyz", readyz)]
     own += [Route("/metrics", exposition)] if metrics else []
     return Starlette(routes=[*own, *routes], middleware=middleware)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import get_args
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
+from streams.metrics.stages import Stage
 from streams.tracing import REQUEST, parse, sampled_spans
 from tests.helpers.caller import Caller, new_id, read_topics
+from tests.helpers.docker import ROOT
 from tests.helpers.kafka import serve as serve_kafka
 from tests.helpers.otlp import Collector, Told
 from tests.helpers.roles import fetch
@@ -140,6 +144,26 @@ async def test_nobody_is_told_what_was_asked_or_answered(
         line for line in shown.splitlines() if line.startswith('edgeway_spans_total{outcome="exported"')
     )
     assert float(exported.split()[-1]) >= 1
+
+
+async def test_every_metric_of_every_role_is_on_the_page_and_each_stage_is_timed(
+    traced: Spine, caller: Caller
+) -> None:
+    assert (await caller.ask({"id": new_id(), "task": "intent", "text": SURE})).status == "ok"
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    timed: set[str] = set()
+    for role in traced.roles:
+        for family in text_string_to_metric_families(fetch(role.port, "/metrics")[1]):
+            name = family.name + ("_total" if family.type == "counter" else "")
+            assert not family.name.startswith("edgeway_") or f"| `{name}` | {family.type} |" in page, name
+            timed |= {
+                sample.labels["stage"]
+                for sample in family.samples
+                if sample.name == "edgeway_stage_seconds_count" and sample.value
+            }
+            if family.name == "edgeway_build_info":
+                assert [sample.value for sample in family.samples] == [1.0]
+    assert timed == set(get_args(Stage))
 
 
 async def test_an_unsampled_trace_is_handed_on_and_told_to_nobody(
