@@ -12,12 +12,13 @@ from typing import Any, Self, Unpack
 from msgspec.structs import replace
 
 from edgeway.client.asking import Asked, AskedAlike, inputs_of, request_of, wait_of
-from edgeway.client.errors import ClientClosed, ClientError, RequestTimeout
+from edgeway.client.errors import ClientClosed, RequestTimeout
 from edgeway.client.mapping import Windowed, total_of
 from edgeway.client.pending import Pending
 from edgeway.client.ports import Transport
 from edgeway.client.retrying import Clock
 from edgeway.client.waits import OnSent, Wait, Waits
+from edgeway.errors import EdgewayError
 from edgeway.exchange.ports import Event
 from edgeway.progress import bar
 from schemas import codec, ids
@@ -207,7 +208,7 @@ class Caller:
             raise
         except SchemaError as exc:
             failure = Failure(code=exc.code, message=str(exc))
-        except ClientError as exc:
+        except EdgewayError as exc:
             failure = Failure(code="unanswered", message=str(exc))
         tenant = asked.get("tenant") or self._tenant
         return Result(id=request_id, status="error", tenant=tenant, task=task, error=failure)

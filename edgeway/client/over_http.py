@@ -17,7 +17,7 @@ from edgeway.client.asking import wait_of
 from edgeway.client.errors import ClientClosed, NotSent
 from edgeway.client.replies import MSGPACK, Again, Meaning, Open, event_of, meaning_of
 from edgeway.client.retrying import Clock, Jitter, Retries
-from edgeway.client.sse import EventTooLarge, SseParser
+from edgeway.client.sse import SseParser
 from edgeway.exchange.ports import Event
 from schemas import codec
 from schemas.messages import Request, Result
@@ -30,7 +30,8 @@ CONNECT_S = 10.0
 SSE = "text/event-stream"
 REMEMBERED = 10_000
 _REFUSED = frozenset((429, 503))
-_LOST = (httpx.TransportError, EventTooLarge)
+_LOST = (httpx.RequestError, ValueError)
+"""The connection, or what came over it, broke: also an event that cannot be read."""
 
 
 def http_client(

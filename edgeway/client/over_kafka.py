@@ -88,6 +88,8 @@ class OverKafka:
         try:
             async for event in events:
                 yield event
+        except ExchangeClosed as exc:
+            raise ClientClosed(f"the client was closed before request {sent.id} was answered") from exc
         finally:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
@@ -140,6 +142,8 @@ class OverKafka:
                 return await exchange.answer(sent, LONG_S)
             except TimeoutError:
                 continue
+            except ExchangeFull:
+                await self._clock.sleep(self._retries.first_s)
             except ExchangeClosed as exc:
                 raise ClientClosed("the client was closed before the answer came") from exc
 

@@ -59,7 +59,7 @@ def meaning_of(
         return _result(body, kind)
     problem = _problem(body, kind)
     if isinstance(problem.get("result"), dict):
-        return msgspec.convert(problem["result"], Result)
+        return _converted(problem["result"])
     code = problem.get("code")
     if asked is not None and code in ERROR_CODES and (status in _OF_REQUEST or code in _UNKNOWN):
         failure = Failure(code=code, message=str(problem.get("detail", "")))
@@ -102,7 +102,14 @@ def result_of(event: Event) -> Result:
     """
     if event.kind != "result":
         raise ValueError(f"the event {event.kind} holds no result; the last one of a stream does")
-    return msgspec.convert(event.data, Result)
+    return _converted(event.data)
+
+
+def _converted(data: dict[str, Any]) -> Result:
+    try:
+        return msgspec.convert(data, Result)
+    except msgspec.ValidationError as exc:
+        raise GatewayRefused(200, "malformed", f"its answer cannot be read: {exc}") from exc
 
 
 def _result(body: bytes, kind: str) -> Result:
