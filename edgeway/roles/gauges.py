@@ -15,7 +15,7 @@ from streams.delivery import Inlet
 def begin() -> None:
     """Show which build runs, on which Python, and no time of creation for each series, which doubles a
     scrape."""
-    disable_created_metrics()
+    disable_created_metrics()  # type: ignore[no-untyped-call]
     metrics.BUILD_INFO.labels(version(), platform.python_version()).set(1)
 
 

@@ -42,8 +42,7 @@ def traced(collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> It
         spine.apply()
         spine.start("router", *about, "--trace-sample", "1")
         spine.start("aggregator", *about)
-        for side in ("local", "cloud"):
-            spine.start("worker", "--side", side, *about)
+        spine.start("worker", *about)
         for role in spine.roles:
             role.wait_ready()
         yield spine
