@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from edgeway.report import render
 from examples.demo.samples import requests
+from schemas.messages import Result
 from tests.helpers.caller import Caller
 from tests.helpers.kafka import Kafka
 from tests.helpers.roles import Role, edgeway
@@ -46,6 +48,9 @@ async def test_both_built_in_tasks_are_answered_in_both_languages(own_kafka: Kaf
             assert output["revenue"] == pytest.approx(1.26e9)
             assert {row["currency"] for row in output["chart"]["data"]["values"]} == {currency}
             assert organisation in json.dumps(output["entities"], ensure_ascii=False)
+            page = render(Result(id=name, status="ok", output=output), "html")
+            assert organisation in page
+            assert "<svg" in page
         for name in ("demo-traffic-1", "demo-traffic-2"):
             await traffic(caller, name)
 
