@@ -16,6 +16,7 @@ from edgeway.gateway.events import MEDIA_TYPE, EventStream
 from edgeway.gateway.prefer import preference_of
 from edgeway.gateway.problems import refused
 from edgeway.gateway.tenants import Tenants
+from edgeway.gateway.tracing import entered
 from edgeway.roles.bodies import unless_gone
 from schemas.codec import digest_of
 from schemas.ids import scoped
@@ -43,11 +44,12 @@ class Asking:
         rules: Rules,
         *,
         trace_sample: float = 0.0,
+        tells_spans: bool = False,
         now: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._exchange, self._tenants, self._rules = exchange, tenants, rules
-        self._trace_sample = trace_sample
+        self._trace_sample, self._tells_spans = trace_sample, tells_spans
         self._now, self._wall = now, wall
 
     def adopt(self, rules: Rules) -> None:
@@ -112,6 +114,9 @@ class Asking:
         if parse(parent) is None:
             parent, state = root(key, int(self._wall() * 1000), self._trace_sample), None
         assert parent is not None
+        call.trace = entered(str(parse(parent)), key) if self._tells_spans else None
+        if call.trace is not None:
+            parent = call.trace.traceparent
         call.headers["traceparent"] = parent
         if state:
             call.headers["tracestate"] = state

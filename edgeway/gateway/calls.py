@@ -9,6 +9,7 @@ from starlette.requests import Request as Http
 from starlette.responses import Response
 
 from edgeway.gateway.lobby import Seat
+from edgeway.gateway.tracing import Entered
 from workers.http.forms import Reply
 from workers.http.problems import Refused
 
@@ -26,6 +27,7 @@ class Call:
     seat: Seat
     id: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
+    trace: Entered | None = None
 
 
 Work = Callable[[Call], Awaitable[Reply | Response]]

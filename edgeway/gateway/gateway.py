@@ -39,6 +39,7 @@ from schemas.rules import Rules
 from streams import metrics
 from streams.claims import NO_OBJECTS, Objects
 from streams.settings import Settings
+from streams.tracing import Tracer
 from workers.errors import where
 from workers.http.forms import Reply
 from workers.http.origins import is_loopback, may_call
@@ -102,6 +103,7 @@ class Gateway:
         objects: Objects = NO_OBJECTS,
         cards: Callable[[], Sequence[Card]] = tuple,
         now: Callable[[], float] = time.monotonic,
+        tracer: Tracer | None = None,
     ) -> None:
         self._exchange, self._settings, self._ready, self._now = exchange, settings, ready, now
         self._cards = cards
@@ -116,7 +118,10 @@ class Gateway:
             now,
         )
         self._uploads = Uploads(objects, settings.upload_bytes)
-        self._asking = Asking(exchange, self.tenants, rules, trace_sample=settings.trace_sample, now=now)
+        self._tracer, sample = tracer, settings.trace_sample
+        self._asking = Asking(
+            exchange, self.tenants, rules, trace_sample=sample, tells_spans=tracer is not None, now=now
+        )
         self._requests = Requests(exchange, self._asking, self.tenants, self._uploads)
 
     def adopt(self, rules: Rules) -> None:
@@ -219,6 +224,8 @@ class Gateway:
             reply.headers.update(headers)
         metrics.GATEWAY_CALLS.labels(route, str(reply.status_code)).inc()
         metrics.GATEWAY_S.labels(route).observe(took_s)
+        if self._tracer is not None and call is not None and call.trace is not None:
+            self._tracer.take([call.trace.span(route, reply.status_code, time.time() * 1000.0, took_s)])
         return reply
 
     def _broken(self, error: Exception, call: Call | None) -> Reply:

@@ -14,6 +14,7 @@ from edgeway.gateway.gateway import Gateway
 from edgeway.roles.followers import Follower
 from edgeway.roles.objects import objects_for
 from edgeway.roles.process import Process
+from edgeway.roles.tracing import tracer_for
 from schemas.cards import Card
 from schemas.rules import Rules
 from schemas.topics import CAPABILITIES
@@ -54,7 +55,8 @@ def add_gateway(process: Process, registry: Registry | None = None) -> Gateway:
         found = (known.card(side, name, now) for side, name in process.rules.capabilities)
         return [card for card in found if card is not None]
 
-    gateway = Gateway(exchange, have, process.rules, ready, objects=objects_for(process), cards=cards)
+    tracer, objects = tracer_for(process), objects_for(process)
+    gateway = Gateway(exchange, have, process.rules, ready, objects=objects, cards=cards, tracer=tracer)
     stack = contextlib.AsyncExitStack()
 
     async def enter() -> None:
