@@ -213,6 +213,7 @@ class Host:
     async def rest(self) -> None:
         """Let end what goes on in the background."""
         await self.aggregator._examining.rest()
+        await self.aggregator._oversized.rest()
         await self.aggregator._errands.rest()
 
     async def caught_up(self) -> None:
