@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -69,7 +70,8 @@ class Requests:
         if result is None:
             return still_open(asked.id, call.http.url.path)
         if asked.part == "report":
-            return _report(result, accept(call.http))
+            # A chart takes up to half a second.
+            return await asyncio.to_thread(_report, result, accept(call.http))
         if asked.part == "output":
             return await self._output(result)
         return shown(result, wire_of("json", accept(call.http)))
@@ -174,8 +176,8 @@ def _report(result: Result, accepted: str) -> Response:
 
     headers = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": _SANDBOX}
     if "html" in accepted:
-        return Response(render(result, "html"), 200, headers, "text/html")
-    return Response(render(result, "markdown"), 200, headers, "text/markdown")
+        return Response(render(result, "html", links=True), 200, headers, "text/html")
+    return Response(render(result, "markdown", links=True), 200, headers, "text/markdown")
 
 
 def _segments(http: Http) -> list[str]:

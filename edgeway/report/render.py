@@ -11,6 +11,7 @@ from edgeway.report.blocks import Block, Document, Facts, Items, Link, Note, Sec
 from edgeway.report.finance import financial, is_financial
 from edgeway.report.values import Values
 from edgeway.report.words import Language, cut, language_of, milliseconds, number, of_claim, shown, word
+from schemas.claims import claim_of
 from schemas.messages import Result, Side
 
 Kind = Literal["markdown", "html"]
@@ -19,10 +20,10 @@ Kind = Literal["markdown", "html"]
 def render(result: Result, kind: Kind, *, title: str | None = None, links: bool = False) -> str:
     """The report of `result`: Markdown (CommonMark with tables), or an HTML page that loads nothing.
 
-    Nothing in the result becomes markup, a link or a script. With `links` outputs that lie elsewhere lead to
-    `/requests/ID/output`, where a gateway serves both. Charts are drawn by vl-convert where it is installed
-    (the first takes half a second), else by ourselves. Takes 1 to 100 ms of CPU: in an event loop, call it in
-    a thread.
+    Nothing in the result becomes markup, a link or a script. With `links` an output that lies elsewhere leads
+    to `/requests/ID/output`, where a gateway serves both. Charts are drawn by vl-convert where it is
+    installed (the first takes half a second), else by ourselves. Takes 1 to 100 ms of CPU: in an event loop,
+    call it in a thread.
     """
     made = document(result, title=title, links=links)
     return markdown.write(made) if kind == "markdown" else html.write(made)
@@ -33,14 +34,14 @@ def document(result: Result, *, title: str | None = None, links: bool = False) -
     output = result.output
     finance = is_financial(output)
     language = language_of(title or "", shown(output, most=5000) if finance else "")
-    path = f"/requests/{quote(result.id, safe='')}/output" if links else None
-    values = Values(language, path)
+    values = Values(language)
     found: list[Block] = list(_notes(result, language))
-    if output is not None:
+    claim = result.claim if output is None else claim_of(output)
+    if claim is not None:
+        text, path = of_claim(claim, language), f"/requests/{quote(result.id, safe='')}/output"
+        found.append(Link(text, path) if links else Text(text))
+    elif output is not None:
         found += financial(output, values, language) if finance else values.blocks(output)
-    elif result.claim is not None:
-        text = of_claim(result.claim, language)
-        found.append(Text(text) if path is None else Link(text, path))
     elif result.error is None:
         found.append(Text(word("nothing", language)))
     found.append(Section(word("answered", language), tuple(_answered(result, language))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from edgeway.report.blocks import Bars, Block, Facts, Items, Link, Note, Picture, Section, Table, Text
+from edgeway.report.blocks import Bars, Block, Facts, Items, Note, Picture, Section, Table, Text
 from edgeway.report.spec import chart_of
 from edgeway.report.words import Language, cut, of_claim, percent, shown
 from schemas.claims import claim_of
@@ -18,19 +18,16 @@ _MAGIC = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), 
 
 
 class Values:
-    """Makes blocks of values. `claims` is the path under which the outputs of the request may be fetched;
-    None: claims are told and not linked."""
+    """Makes blocks of values, with our own words in `language`."""
 
-    def __init__(self, language: Language, claims: str | None = None) -> None:
+    def __init__(self, language: Language) -> None:
         self._language = language
-        self._claims = claims
 
     def blocks(self, value: Any, depth: int = 0) -> list[Block]:
         """The blocks of one value; at least one."""
         claim = claim_of(value)
         if claim is not None:
-            text = of_claim(claim, self._language)
-            return [Text(text) if self._claims is None else Link(text, self._claims)]
+            return [Text(of_claim(claim, self._language))]
         if isinstance(value, bytes) and (picture := _picture(value)) is not None:
             return [picture]
         chart = chart_of(value) if isinstance(value, dict) else None
@@ -60,7 +57,7 @@ class Values:
 
     def _is_short(self, value: Any) -> bool:
         if claim_of(value) is not None:
-            return self._claims is None
+            return True
         if isinstance(value, bytes):
             return _picture(value) is None
         if isinstance(value, str):

@@ -246,7 +246,9 @@ def test_claims_are_told_and_linked_only_where_asked() -> None:
         "size": 3 * 2**20,
         "content_type": "image/png",
     }
-    result = Result(id='a/b "c', status="ok", output={"picture": claim})
+    inside = html(Result(id="r", status="ok", output={"picture": claim}), links=True).check()
+    assert "3.0 MiB, image/png" in inside.text
+    result = Result(id='a/b "c', status="ok", output=claim)
     for kind in ("html", "markdown"):
         plain = render(result, kind)  # type: ignore[arg-type]
         linked = render(result, kind, links=True)  # type: ignore[arg-type]
