@@ -121,7 +121,7 @@ async def test_the_edge_answers_while_the_cloud_is_away(pieces: Spine, caller: C
     assert answer.body["approximate"] is True
     assert "possibly inaccurate (可能不准确)" in answer.body["warnings"]
     assert answer.record.timestamp - sent.timestamp <= 3000
-    assert "a better one did not come in time" in explained(answer)
+    assert "the cloud did not answer in time" in explained(answer)
     await restart(pieces, 3, "worker", "--side", "cloud")
 
 
