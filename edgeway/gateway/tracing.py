@@ -26,7 +26,7 @@ class Entered(NamedTuple):
             self.context.trace,
             self.spans.id(_NAME),
             None if is_root(self.context) else self.context.span,
-            f"POST /{route}",
+            f"gateway {route}",
             ended_ms - took_s * 1000.0,
             ended_ms,
             {"edgeway.status": status},
