@@ -66,6 +66,8 @@ class _Fusion:
     warnings: list[str] = field(default_factory=list)
 
     def value(self, where: str, key: str, voices: Sequence[_Voice]) -> Any:
+        if len(voices) == 1:
+            return self._alone(where, voices[0].step, voices[0].value)
         usable = [voice for voice in voices if not is_number(voice.value) or is_finite(voice.value)]
         self._leave_out(where, "is", voices, usable)
         if not usable:
@@ -77,7 +79,7 @@ class _Fusion:
             if len(kept) > 1 and all(is_label_map(voice.value, key in self.labels) for voice in kept):
                 return added(_said(kept))
             return self._by_key(where, kept)
-        if len(kept) == 1 or len({ballot(voice.value) for voice in kept}) == 1:
+        if len({ballot(voice.value) for voice in kept}) == 1:
             return kept[0].value
         if all(is_number(voice.value) for voice in kept):
             return mean([(voice.share, float(voice.value)) for voice in kept])
@@ -86,6 +88,16 @@ class _Fusion:
         keys = {rows_key(voice.value) for voice in kept}
         scores = next(iter(keys)) if len(keys) == 1 else None
         return _strongest(kept) if scores is None else added_rows(scores, _said(kept))
+
+    def _alone(self, where: str, step: str, value: Any) -> Any:
+        """What one step alone says: as it is, but for numbers that are not finite."""
+        if type(value) is float and not is_finite(value):
+            self._leave_out(where, "is", [_Voice(1.0, step, value)], ())
+            return _NOTHING
+        if not isinstance(value, dict):
+            return value
+        found = {key: self._alone(f"{where}.{key}", step, inner) for key, inner in value.items()}
+        return {key: inner for key, inner in found.items() if inner is not _NOTHING}
 
     def _by_key(self, where: str, voices: Sequence[_Voice]) -> dict[str, Any]:
         verdict = _verdict(voices)
