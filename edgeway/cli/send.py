@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 
 from edgeway import logs
 from edgeway.cli.arguments import Subparsers, command, duration, positive, read_settings
+from edgeway.cli.input_files import with_files
 from edgeway.cli.inputs import opened
 from edgeway.cli.output import Bar, bar, out, out_json, out_text, say, say_bad
 from edgeway.errors import Exit, UsageError
@@ -26,7 +27,19 @@ if TYPE_CHECKING:
 _CHUNK = 500
 _SHOWN = 20
 BEFORE = "  answered before: the id was used already, and this is its result"
-_ONE = ("task", "query", "text", "input", "inputs", "privacy", "deadline_ms", "id", "tenant", "reply_to")
+_ONE = (
+    "task",
+    "query",
+    "text",
+    "input",
+    "inputs",
+    "input_file",
+    "privacy",
+    "deadline_ms",
+    "id",
+    "tenant",
+    "reply_to",
+)
 
 
 def add(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
@@ -42,6 +55,12 @@ def add(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         "--input", action="append", metavar="NAME=VALUE", help="an input; JSON where it parses as such"
     )
     one.add_argument("--inputs", metavar="JSON", help="all inputs as a JSON object")
+    one.add_argument(
+        "--input-file",
+        action="append",
+        metavar="NAME=PATH",
+        help="a file as an input; a large one goes to --objects and travels as a claim",
+    )
     one.add_argument("--privacy", choices=("normal", "high"), help="high keeps it at the edge")
     one.add_argument(
         "--deadline-ms", type=int, metavar="MS", help="answer within this: 1 to 600000 (default 30000)"
@@ -76,6 +95,8 @@ def run(args: argparse.Namespace) -> int:
         flags = ", ".join("--" + name.replace("_", "-") for name in _ONE)
         raise UsageError(f"--file brings whole requests: leave out {flags}")
     request = None if many else _asked(args)
+    if request is not None and args.input_file:
+        request = with_files(request, args.input_file, settings)
     manner = Manner(args.format, args.rate, args.timeout / 1000 if args.wait else None)
     source = opened(args.file, "--file") if many else nullcontext(io.BytesIO())
     with source as stream, bar("sending", _length(args.file), many) as progress:

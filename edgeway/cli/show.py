@@ -29,6 +29,9 @@ def full(result: Result) -> list[str]:
     lines = [head + (f" ({where})" if where else "")]
     if result.output is not None:
         lines.append(f"  output: {output(result)}")
+    if result.claim is not None:
+        claim = result.claim
+        lines.append(f"  output: {claim.size} bytes of {claim.content_type or 'no type'} at {claim.dataref}")
     lines += [f"  warning: {warning}" for warning in result.warnings]
     return [*lines, *(f"  - {line}" for line in explain(result))]
 
