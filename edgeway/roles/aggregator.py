@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from edgeway.errors import UsageError
 from edgeway.roles.budgets import budget_for
@@ -17,21 +17,21 @@ from schemas.topics import JOINS
 from streams import metrics
 from streams.aggregator import Aggregator, Counts, Errands, Limits
 from streams.delivery.drivers.aiokafka_reader import AiokafkaReader
-from streams.merge.registry import installed
+from streams.merge import MergeError, Strategy, installed
 from streams.privacy.examiner import UnknownDetector, examiner_of
 
 JOIN_EVENTS = "edgeway_join_events"
 
 
 def add_aggregator(process: Process) -> None:
-    """Add the role to `process`. It follows the rules: the reply topics and how long answers are kept.
+    """Add the role to `process`. It follows the rules: merges, reply topics, how long answers are kept.
 
     Raises:
-        UsageError: the rules name a detector that is not there.
+        UsageError: the rules name a detector that is not there, or merges that cannot be used.
     """
     have = process.settings
     counts = Counts()
-    strategies = dict(installed(process.rules.merges))
+    strategies = dict(strategies_of(process.rules))
     errands = Errands(process.clock, cache_for(process), budget_for(process))
     cancelled = follow_cancellations(process, lambda key, _: aggregator.cancel(key, process.clock.now()))
     aggregator = Aggregator(
@@ -50,7 +50,7 @@ def add_aggregator(process: Process) -> None:
 
     def prepare(rules: Rules) -> Callable[[], None]:
         require_detectors(rules)
-        merges = installed(rules.merges)
+        merges = strategies_of(rules)
 
         def adopt() -> None:
             # The tables of all partitions hold this one map.
@@ -70,6 +70,18 @@ def add_aggregator(process: Process) -> None:
     metrics.count_from(JOIN_EVENTS, "What happened in joins", lambda: dataclasses.asdict(counts))
     metrics.OPEN_JOINS.set_function(lambda: aggregator.open_joins)
     metrics.OLDEST_JOIN_S.set_function(lambda: aggregator.oldest(process.clock.now()) / 1000.0)
+
+
+def strategies_of(rules: Rules) -> Mapping[str, Strategy]:
+    """The merge strategies there are under `rules`.
+
+    Raises:
+        UsageError: a module of them cannot be used.
+    """
+    try:
+        return installed(rules.merges)
+    except MergeError as error:
+        raise UsageError(f"rules: {error}") from error
 
 
 def longest_stale_s(rules: Rules) -> int:
