@@ -44,6 +44,8 @@ _LAST_EVENT = {
     "schema": {"type": "string"},
 }
 
+_AWAY = problems("400", "401", "403", "404", "503")
+
 
 def document(
     rules: Rules, version: str, *, token: bool, cards: Sequence[Card] = (), upload_bytes: int
@@ -105,74 +107,64 @@ def _route(rules: Rules, upload_bytes: int) -> dict[str, Any]:
 
 
 def _requests() -> dict[str, Any]:
-    common = [_ID, WHO, UNTIL]
-    away = problems("400", "401", "403", "404", "503")
-    waits = {"202": RESPONSES["open"]}
+    events = {
+        "200": {"description": "Events until the result", "content": {"text/event-stream": EVENTS}},
+        **_AWAY,
+    }
     text = {"schema": {"type": "string"}}
+    report = {
+        "description": "HTML where it is accepted, else Markdown",
+        "content": {"text/html": text, "text/markdown": text},
+    }
+    output = {
+        "description": "In the content type of the output; JSON where it is not claimed",
+        "content": {"application/json": {"schema": True}, "application/octet-stream": {}},
+    }
+    waits = {"202": RESPONSES["open"], **_AWAY}
     return {
-        "/requests/{id}": {
-            "get": {
-                "operationId": "result",
-                "summary": "The answer to a request sent before, of the last 10 minutes",
-                "parameters": [*common, PREFER],
-                "responses": {"200": _result("The answer, also where it is an error"), **waits, **away},
-            },
-            "delete": {
-                "operationId": "cancel",
-                "summary": "Cancel what has not started",
-                "parameters": common,
-                "responses": {
-                    "200": _result("It was answered before; nothing is cancelled"),
-                    "202": RESPONSES["cancelling"],
-                    **away,
-                },
-            },
+        "/requests/{id}": {"get": _get_result(), "delete": _cancel()},
+        "/requests/{id}/events": _below("events", "What happens to a request, as it happens", events),
+        "/requests/{id}/report": _below(
+            "report", "The answer as a page or Markdown", {"200": report, **waits}
+        ),
+        "/requests/{id}/output": _below(
+            "output",
+            "The output alone, also where it is too large for a record",
+            {"200": output, **waits, **problems("502")},
+        ),
+    }
+
+
+def _get_result() -> dict[str, Any]:
+    return {
+        "operationId": "result",
+        "summary": "The answer to a request sent before, of the last 10 minutes",
+        "parameters": [_ID, WHO, UNTIL, PREFER],
+        "responses": {
+            "200": _result("The answer, also where it is an error"),
+            "202": RESPONSES["open"],
+            **_AWAY,
         },
-        "/requests/{id}/events": {
-            "get": {
-                "operationId": "events",
-                "summary": "What happens to a request, as server-sent events",
-                "parameters": [*common, _LAST_EVENT],
-                "responses": {
-                    "200": {
-                        "description": "Events until the result",
-                        "content": {"text/event-stream": EVENTS},
-                    },
-                    **away,
-                },
-            }
+    }
+
+
+def _cancel() -> dict[str, Any]:
+    return {
+        "operationId": "cancel",
+        "summary": "Cancel what has not started",
+        "parameters": [_ID, WHO, UNTIL],
+        "responses": {
+            "200": _result("It was answered before; nothing is cancelled"),
+            "202": RESPONSES["cancelling"],
+            **_AWAY,
         },
-        "/requests/{id}/report": {
-            "get": {
-                "operationId": "report",
-                "summary": "The answer as a page or Markdown",
-                "parameters": common,
-                "responses": {
-                    "200": {
-                        "description": "HTML where it is accepted, else Markdown",
-                        "content": {"text/html": text, "text/markdown": text},
-                    },
-                    **waits,
-                    **away,
-                },
-            }
-        },
-        "/requests/{id}/output": {
-            "get": {
-                "operationId": "output",
-                "summary": "The output alone, also where it is too large for a record",
-                "parameters": common,
-                "responses": {
-                    "200": {
-                        "description": "In the content type of the output; JSON where it is not claimed",
-                        "content": {"application/json": {"schema": True}, "application/octet-stream": {}},
-                    },
-                    **waits,
-                    **away,
-                    **problems("502"),
-                },
-            }
-        },
+    }
+
+
+def _below(name: str, summary: str, responses: dict[str, Any]) -> dict[str, Any]:
+    parameters = [_ID, WHO, UNTIL, *([_LAST_EVENT] if name == "events" else [])]
+    return {
+        "get": {"operationId": name, "summary": summary, "parameters": parameters, "responses": responses}
     }
 
 

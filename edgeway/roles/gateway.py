@@ -72,26 +72,12 @@ def add_gateway(process: Process, registry: Registry | None = None) -> Gateway:
         log.info("the gateway answers at %s (%s); /docs tells more", url_of(process.settings), tokens)
         warn_if_open(process, gateway)
 
-    def prepare(rules: Rules) -> Callable[[], None]:
-        def adopt() -> None:
-            gateway.adopt(rules)
-            warn_if_open(process, gateway)
-
-        return adopt
-
-    shown: Callable[[], dict[str, Any]] = process.shared.get("health", process.health)
-
-    def health() -> dict[str, Any]:
-        said, state = shown(), exchange.health()
-        more = {"open": gateway.lobby.open, **state._asdict()}
-        return {**said, "ready": said["ready"] and state.ok, "gateway": more}
-
-    process.on_rules.append(prepare)
+    _follow(process, gateway)
     process.before.append(enter)
     process.once_ready.append(tell)
     process.first.append(drain)
     process.after.append(stack.aclose)
-    process.shared["health"] = health
+    process.shared["health"] = _health(process, gateway, exchange)
     process.shared["routes"] = gateway.routes()
     process.shared["middleware"] = gateway.middleware()
     process.shared["connections"] = have.gateway_open + SPARE_CONNECTIONS
@@ -99,6 +85,31 @@ def add_gateway(process: Process, registry: Registry | None = None) -> Gateway:
     metrics.GATEWAY_OPEN.set_function(lambda: gateway.lobby.open)
     metrics.GATEWAY_BYTES.set_function(lambda: gateway.lobby.bytes)
     return gateway
+
+
+def _follow(process: Process, gateway: Gateway) -> None:
+    """Have the gateway follow the rules file."""
+
+    def prepare(rules: Rules) -> Callable[[], None]:
+        def adopt() -> None:
+            gateway.adopt(rules)
+            warn_if_open(process, gateway)
+
+        return adopt
+
+    process.on_rules.append(prepare)
+
+
+def _health(process: Process, gateway: Gateway, exchange: KafkaExchange) -> Callable[[], dict[str, Any]]:
+    """What `/healthz` tells: of the process, and of the exchange."""
+    shown: Callable[[], dict[str, Any]] = process.shared.get("health", process.health)
+
+    def health() -> dict[str, Any]:
+        said, state = shown(), exchange.health()
+        more = {**state._asdict(), "open": gateway.lobby.open}
+        return {**said, "ready": said["ready"] and state.ok, "gateway": more}
+
+    return health
 
 
 def _heard(process: Process) -> Registry:

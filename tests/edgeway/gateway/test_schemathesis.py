@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections import Counter
 from collections.abc import Iterator
 
@@ -15,7 +13,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from schemas.messages import Request, Result
 from streams.settings import Settings
-from tests.helpers.gateway import Served, gateway
+from tests.edgeway.gateway.serving import Serving
 
 EXAMPLES = 10
 RULES = {"tasks": {"summarize": {"capability": "nlp/summarize"}}}
@@ -27,36 +25,10 @@ async def answered(request: Request) -> Result:
     return Result(id=request.id or "", **made)
 
 
-class Serving:
-    """A gateway in a thread with a loop of its own: schemathesis calls it from this one."""
-
-    def __init__(self) -> None:
-        self._up, self._loop = threading.Event(), asyncio.new_event_loop()
-        self._down = asyncio.Event()
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
-        self.served: Served | None = None
-
-    async def _serve(self) -> None:
-        have = Settings(upload_bytes=1_000_000)
-        async with gateway(answered, socket=True, rules=RULES, settings=have) as self.served:
-            self._up.set()
-            await self._down.wait()
-
-    def __enter__(self) -> str:
-        self._thread.start()
-        assert self._up.wait(20)
-        assert self.served is not None
-        return f"http://127.0.0.1:{self.served.port}"
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._down.set)
-        self._thread.join(20)
-
-
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with Serving() as found:
-        yield found
+    with Serving(answered, rules=RULES, settings=Settings(upload_bytes=1_000_000)) as served:
+        yield f"http://127.0.0.1:{served.port}"
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
