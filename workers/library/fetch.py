@@ -16,6 +16,7 @@ from workers.errors import BadInput
 MAX_BYTES: Final = 10 * 1024 * 1024
 TOTAL_S: Final = 10.0
 MOST_REDIRECTS: Final = 3
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -157,4 +158,8 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 def _is_public(text: str) -> bool:
     address = ipaddress.ip_address(text.partition("%")[0])
     mapped = getattr(address, "ipv4_mapped", None) or getattr(address, "sixtofour", None)
+    if address in _NAT64:
+        mapped = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    elif mapped is None and address.is_reserved:
+        return False
     return address.is_global and not address.is_multicast and (mapped is None or mapped.is_global)

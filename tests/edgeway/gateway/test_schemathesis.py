@@ -15,7 +15,7 @@ from schemas.messages import Request, Result
 from streams.settings import Settings
 from tests.edgeway.gateway.serving import Serving
 
-EXAMPLES = 10
+EXAMPLES = 6
 RULES = {"tasks": {"summarize": {"capability": "nlp/summarize"}}}
 
 
