@@ -8,6 +8,7 @@ import secrets
 import subprocess
 from collections.abc import Iterator
 
+import httpx
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
@@ -30,8 +31,9 @@ class Stack:
     def __init__(self) -> None:
         self.name = f"edgeway-test-{secrets.token_hex(4)}"
         self.image = f"{self.name}:latest"
-        self.port = free_port()
+        self.port, self.http_port = free_port(), free_port()
         self._env = {"EDGEWAY_IMAGE": self.image, "EDGEWAY_KAFKA_PORT": str(self.port)}
+        self._env["EDGEWAY_HTTP_PORT"] = str(self.http_port)
 
     @property
     def kafka(self) -> str:
@@ -93,7 +95,24 @@ async def test_the_edge_and_the_cloud_worker_both_have_their_part(stack: Stack) 
     assert set(result.sides.values()) == {"local", "cloud"}
 
 
-@pytest.mark.parametrize("service", ["router", "aggregator", "worker-edge", "worker-cloud"])
+def test_a_request_over_http_from_this_host_and_from_inside(stack: Stack) -> None:
+    body = {"task": "intent", "text": "where is my card"}
+    reply = httpx.post(f"http://localhost:{stack.http_port}/route", json=body, timeout=60)
+    assert (reply.status_code, reply.json()["status"]) == (200, "ok"), reply.text
+    url = "http://hybrid-gateway:80/route"
+    ask = f"import urllib.request as u; print(u.urlopen('{url}', BODY).read().decode())"
+    words = [
+        "exec",
+        "-T",
+        "worker-edge",
+        "python",
+        "-c",
+        ask.replace("BODY", repr(json.dumps(body).encode())),
+    ]
+    assert json.loads(stack.compose(*words))["status"] == "ok"
+
+
+@pytest.mark.parametrize("service", ["router", "aggregator", "worker-edge", "worker-cloud", "hybrid-gateway"])
 def test_roles_run_without_privileges_and_report_their_health(stack: Stack, service: str) -> None:
     assert stack.compose("exec", "-T", service, "id", "-u").strip() == UNPRIVILEGED
     (container,) = stack.compose("ps", "-q", service).split()

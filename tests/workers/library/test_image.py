@@ -260,6 +260,9 @@ def test_the_hosts_of_the_rules(host: str, port: int, scheme: str, covered: bool
         ("::ffff:10.0.0.1", False),
         ("2002:0a00:0001::1", False),
         ("2606:2800:220:1::1", True),
+        ("64:ff9b::a01:203", False),
+        ("64:ff9b::5db8:d822", True),
+        ("::127.0.0.1", False),
     ],
 )
 def test_private_addresses(address: str, public: bool) -> None:
