@@ -205,6 +205,11 @@ class KafkaExchange:
             and self._results.silent_s() < HEALTHY_S
         )
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether it was ended by an error, and reads no more."""
+        return self._task is not None and self._task.done() and not self._closed
+
     def health(self) -> Health:
         """See Exchange.health."""
         follower = self._results.follower

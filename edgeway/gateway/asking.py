@@ -30,6 +30,8 @@ DEADLINE_MS = 30_000
 GRACE_S = 15.0
 """An answer may come so long after the deadline, where an aggregator was killed and another took over."""
 LOOK_BACK_MS = 5_000
+EARLIER_MS = 3_600_000
+"""An id that was answered before, and is no longer remembered, is looked for among the results of so long."""
 
 Tell = Callable[[Result], Reply]
 
@@ -73,8 +75,8 @@ class Asking:
         known = self._exchange.known(key)
         if known is not None and known.digest not in (None, digest_of(request)):
             raise refused("id_conflict", "the id was answered already, for a request with other content")
-        if known is not None and not streams:
-            return tell(known)
+        if known is not None:
+            return self.stream(call, key, None, timeout_s=GRACE_S) if streams else tell(known)
         call.seat.join(request.tenant, self._tenants.rule(request.tenant).max_open)
         patience_s = self.patience_s(request)
         wait_s = patience_s if preference.wait_s is None else min(preference.wait_s, patience_s)
@@ -89,6 +91,9 @@ class Asking:
             call.seat.leave_open(key, self._now() + patience_s)
             until = int((self._wall() + patience_s) * 1000)
             return still_open(request.id, location(request.id, request.tenant, until))
+        late = await self._exchange.earlier(key, int(self._wall() * 1000) - EARLIER_MS)
+        if late is not None and late.digest in (None, sent.digest):
+            return tell(late)
         raise refused(
             "unanswered", f"no answer came within {patience_s:.0f} s; ask GET /requests/ID for a late one"
         )

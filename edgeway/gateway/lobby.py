@@ -48,7 +48,7 @@ class Lobby:
             Refused: 503, all are taken.
         """
         if self.open >= self._most:
-            self._prune()
+            self.prune()
         if self.open >= self._most:
             metrics.GATEWAY_SHED.labels("open").inc()
             raise refused(
@@ -84,7 +84,7 @@ class Lobby:
             Refused: 429, it has `most` already.
         """
         if self._tenants[tenant] >= most:
-            self._prune()
+            self.prune()
         if self._tenants[tenant] >= most:
             metrics.GATEWAY_SHED.labels("tenant").inc()
             detail = f"this tenant may have {most} requests open at once"
@@ -105,7 +105,8 @@ class Lobby:
         if tenant is not None:
             self._tenants[tenant] += 1
 
-    def _prune(self) -> None:
+    def prune(self) -> None:
+        """Forget those left open that are answered, or that nobody can wait for any more."""
         now = self._now()
         if now - self._pruned < PRUNE_S:
             return

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from edgeway.errors import EdgewayError
 from edgeway.exchange.kafka import KafkaExchange
 from edgeway.gateway.gateway import Gateway
 from edgeway.roles.followers import Follower
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 
 REMEMBER_S = 600.0
 """Answers of so long ago are known to every replica."""
-SPARE_CONNECTIONS = 4096
+SPARE_CONNECTIONS = 12_288
 """Beyond those of the open requests: callers who are shed are told so, and probes are answered."""
 SPARE_FILES = 256
 LOOK_BACK_MS = 10_000
@@ -72,7 +73,13 @@ def add_gateway(process: Process, registry: Registry | None = None) -> Gateway:
         log.info("the gateway answers at %s (%s); /docs tells more", url_of(process.settings), tokens)
         warn_if_open(process, gateway)
 
+    async def look() -> None:
+        if exchange.has_failed:
+            raise EdgewayError("the reader of results ended by an error; see the log before this")
+        gateway.lobby.prune()
+
     _follow(process, gateway)
+    process.host.every(1.0, "watch of the exchange", look)
     process.before.append(enter)
     process.once_ready.append(tell)
     process.first.append(drain)
@@ -80,8 +87,7 @@ def add_gateway(process: Process, registry: Registry | None = None) -> Gateway:
     process.shared["health"] = _health(process, gateway, exchange)
     process.shared["routes"] = gateway.routes()
     process.shared["middleware"] = gateway.middleware()
-    process.shared["connections"] = have.gateway_open + SPARE_CONNECTIONS
-    allow_files(have.gateway_open + SPARE_CONNECTIONS + SPARE_FILES)
+    process.shared["connections"] = connections_for(have.gateway_open)
     metrics.GATEWAY_OPEN.set_function(lambda: gateway.lobby.open)
     metrics.GATEWAY_BYTES.set_function(lambda: gateway.lobby.bytes)
     return gateway
@@ -142,18 +148,18 @@ def warn_if_open(process: Process, gateway: Gateway) -> None:
         )
 
 
-def allow_files(wanted: int) -> None:
-    """Raise the process' limit of open files as far as the system lets it: each caller needs one."""
+def connections_for(callers: int) -> int:
+    """How many connections a gateway takes of which so many may wait. The process' limit of open files is
+    raised for them as far as the system lets it."""
+    wanted = callers + SPARE_CONNECTIONS + SPARE_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return
-    if most > soft:
+    if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    if most < wanted:
+    if most < callers + SPARE_FILES:
         log.warning(
-            "this process may open %d files, and %d are wanted for as many callers as may wait; raise "
-            "`ulimit -n`, or lower --gateway-open",
-            max(most, soft),
-            wanted,
+            "this process may open %d files, and --gateway-open %d wants more: raise `ulimit -n`",
+            most,
+            callers,
         )
+    return max(1, most - SPARE_FILES)

@@ -159,6 +159,16 @@ async def test_without_an_answer_by_the_deadline_and_some_grace(monkeypatch: pyt
         assert served.gateway.lobby.open == 0
 
 
+async def test_a_key_of_an_hour_ago_has_its_answer_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "GRACE_S", 0.1)
+    async with gateway() as served:
+        body = {"task": "summarize", "id": "k", "deadline_ms": 50}
+        first = await served.route(body)
+        served.exchange.forget("k")
+        again = await served.route(body)
+        assert (again.status_code, again.json()) == (200, first.json())
+
+
 def test_the_patience_is_that_of_the_routers_deadline() -> None:
     async def run() -> None:
         tenants = {"tenants": {"acme": {"deadline_ms": 60_000}}}
