@@ -36,6 +36,11 @@ _PRINTED = re.compile(rb"[\x20-\x7e\t]{16,}")
 _WHOLE_BASE64 = re.compile(r"(?:data:[\w.+/;=-]{0,100};base64,)?([A-Za-z0-9+/_\r\n-]{12,}+={0,2})\s*")
 _UNSEEN = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\u00ad]")
 _ENCODED = 2
+_NO_LETTERS = bytes(
+    byte
+    for byte in range(256)
+    if not (char := bytes([byte]).decode("cp1252", "replace")).isalpha() and char not in " \r\n\t,.;:@-'"
+)
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _LEAST = 1_000_000
 """Numbers below stand for themselves, unless their key tells of a person."""
@@ -196,9 +201,9 @@ def decoded(raw: bytes) -> str | None:
             return raw.decode("utf-16")
         text = raw.decode()
     except UnicodeDecodeError:
-        text = raw.decode("cp1252", "replace")
-        letters = sum(char.isalpha() or char in " \r\n\t,.;:@-'" for char in text)
-        return text if letters >= 0.9 * len(text) and len(text) > 3 else None
+        # Counted in bytes: of megabytes of pixels, characters took a third of a second.
+        letters = len(raw.translate(None, _NO_LETTERS))
+        return raw.decode("cp1252", "replace") if letters >= 0.9 * len(raw) and len(raw) > 3 else None
     control = sum(char < " " and char not in "\r\n\t" for char in text[:4096])
     return text if control <= len(text[:4096]) // 10 else None
 
