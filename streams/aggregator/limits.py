@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from schemas.messages import Status
+
 MIB = 2**20
 
 
@@ -54,3 +56,8 @@ class Counts:
     approximate: int = 0
     checkpoints: int = 0
     dispatches: int = 0
+
+    def answered(self, status: Status, *, approximate: bool) -> None:
+        """One more answer."""
+        setattr(self, status, getattr(self, status) + 1)
+        self.approximate += approximate

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from schemas.ids import parse_subtask_id, scoped, unscoped
+from schemas.ids import parse_subtask_id, scoped
 from schemas.messages import Checkpoint, Failure, Partial, Plan, RequestInfo, Result
+from streams.aggregator import refusals
 from streams.aggregator.answered import Answered
 from streams.aggregator.answers import answer, refusal
 from streams.aggregator.effects import Answer, Effects, Place
@@ -13,7 +14,6 @@ from streams.aggregator.join import Dispatch, Join
 from streams.aggregator.leavings import paid_of
 from streams.aggregator.limits import Counts, Limits
 from streams.aggregator.orphans import Orphan, Orphans
-from streams.aggregator.refusals import CANCELLED, OVERLOADED, conflict_key, conflict_of, same
 from streams.aggregator.timers import Timers
 from streams.merge import Strategy
 
@@ -103,6 +103,12 @@ class Table:
         request = checkpoint.plan.request
         key = scoped(request.tenant, request.id)
         join = self._joins.get(key)
+        if join is not None and not refusals.same(join.plan.request.digest, request.digest):
+            # The owner who wrote it had refused the plan that we read first.
+            refused, join = join, refusals.rightful(join, checkpoint, place.at)
+            self._joins[key] = join
+            self._conflict(refused.plan, [], now, effects)
+            self._clear(refusals.conflict_key(request, request.digest), effects)
         if join is not None:
             join.merge(checkpoint, place.at)
             if place.offset not in join.offsets:
@@ -120,8 +126,7 @@ class Table:
             join.refuse(failure)
             self._conclude(join, now, effects)
         elif key not in self._answered:
-            tenant, request_id = unscoped(key)
-            request = RequestInfo(id=request_id, tenant=tenant, accepted=now, deadline=now)
+            request = refusals.unknown(key, now)
             self._say(key, request, refusal(request, failure), now, effects)
 
     def cancel(self, key: str, now: int) -> bool:
@@ -133,7 +138,7 @@ class Table:
         join = self._joins.get(key)
         if join is None or join.doom is not None:
             return False
-        join.refuse(CANCELLED)
+        join.refuse(refusals.CANCELLED)
         self._counts.cancelled += 1
         if not self.absorbing:
             self._timers.set(join, now)
@@ -152,11 +157,11 @@ class Table:
         join = self._joins.pop(key, None)
         if join is not None:
             self._let_go(join)
-            if same(join.plan.request.digest, digest):
+            if refusals.same(join.plan.request.digest, digest):
                 effects.finished.extend(join.offsets)
             else:
                 self._conflict(join.plan, join.offsets, at, effects)
-                self._clear(conflict_key(join.plan.request, digest), effects)
+                self._clear(refusals.conflict_key(join.plan.request, digest), effects)
         for orphan in self._orphans.adopt(key):
             self._counts.late += 1
             effects.finished.append(orphan.offset)
@@ -199,12 +204,12 @@ class Table:
             self._drop_orphans(_ALL, effects, most=1)
         if join.id in self._cancelled:
             self._counts.cancelled += 1
-            join.refuse(CANCELLED)
+            join.refuse(refusals.CANCELLED)
         # What is answered by itself holds nothing, unless a takeover must hear first what was answered.
         is_held = self.absorbing or (join.doom is None and join.plan.answer is None)
         if is_held and self.is_full and self.may_shed:
             self._counts.shed += 1
-            join.refuse(OVERLOADED)
+            join.refuse(refusals.OVERLOADED)
             self._close(join, [place.offset], now, effects)
             return
         self._joins[join.id] = join
@@ -219,7 +224,7 @@ class Table:
 
     def _again(self, join: Join, plan: Plan, place: Place, now: int, effects: Effects) -> None:
         """Another plan of an open request. What it set aside for subtasks that the other lacks is free."""
-        if not same(join.plan.request.digest, plan.request.digest):
+        if not refusals.same(join.plan.request.digest, plan.request.digest):
             self._conflict(plan, [place.offset], now, effects)
         elif join.can_be_replaced_by(plan):
             older = join.plan
@@ -234,7 +239,7 @@ class Table:
 
     def _conflict(self, plan: Plan, offsets: list[int], now: int, effects: Effects) -> None:
         self._counts.conflicts += 1
-        join = conflict_of(plan, now)
+        join = refusals.conflict_of(plan, now)
         if join.id in self._joins or join.id in self._answered:
             effects.finished.extend(offsets)
             return
@@ -264,16 +269,13 @@ class Table:
     def _close(self, join: Join, offsets: list[int], now: int, effects: Effects) -> None:
         effects.finished.extend(offsets)
         join.is_over = True
-        request = join.plan.request
         result = answer(join, self._strategies, now)
         effects.closed.append((join, result))
-        self._say(join.id, request, result, now, effects)
+        self._say(join.id, join.plan.request, result, now, effects)
 
     def _say(self, key: str, request: RequestInfo, result: Result, now: int, effects: Effects) -> None:
         self._answered.add(key, request.digest, now)
-        counts = self._counts
-        setattr(counts, result.status, getattr(counts, result.status) + 1)
-        counts.approximate += result.approximate
+        self._counts.answered(result.status, approximate=result.approximate)
         effects.answers.append(Answer(key, request, result))
 
     def _let_go(self, join: Join) -> None:

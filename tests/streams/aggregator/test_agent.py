@@ -664,3 +664,20 @@ async def test_degraded_answers_are_counted_by_their_words(world):
     await host.settled()
     await host.pass_time(600)
     assert (count("cloud_slow"), count("low_confidence")) == (before[0] + 1, before[1] + 1)
+
+
+async def test_a_checkpoint_tells_whose_an_id_is_that_two_requests_share(world):
+    """The first one is written again; a takeover then reads the second one before it."""
+    host = Host(world)
+    world.append(plan("r", step("s", LOCAL), deadline=T0 + 90_000))
+    world.append(plan("pin", deadline=T0 + 90_000))
+    world.append(plan("r", step("s", LOCAL), digest="other", deadline=T0 + 90_000))
+    await host.settled()
+    (refused,) = world.answers()
+    assert (refused.error.code, refused.digest) == ("id_conflict", "other")
+    await host.pass_time(31_000)
+    world.committed = 1  # as long as the one between is open
+    await host.crash()
+    world.append(partial("r", cost=0.5))
+    await host.settled()
+    assert [(found.id, found.digest, found.status) for found in world.answers()[1:]] == [("r", "d", "ok")]

@@ -163,5 +163,5 @@ class Histories(RuleBasedStateMachine):
 
 TestTableHistories = Histories.TestCase
 TestTableHistories.settings = settings(
-    max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
