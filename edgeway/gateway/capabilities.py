@@ -15,8 +15,6 @@ from schemas.messages import Request
 from workers.http.calls import check_encoding, check_length, kind_of, read_call, too_large
 from workers.http.paths import Name, full
 
-ID_HEADER = "idempotency-key"
-
 
 async def read_capability_call(http: Http, held: Held, names: Iterable[Name]) -> Asked:
     """The request of one step that a call asks for; its task is the path, `local/nlp/summarize`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 
@@ -10,7 +11,10 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from edgeway.errors import EdgewayError
 from edgeway.exchange import Event
+
+log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "text/event-stream"
 HEARTBEAT_S = 15.0
@@ -86,7 +90,12 @@ async def _pieces(events: AsyncIterator[Event], after: int | None) -> AsyncGener
             if not upcoming.done():
                 yield b":\n\n"
                 continue
-            event, upcoming = upcoming.result(), None
+            try:
+                event, upcoming = upcoming.result(), None
+            except EdgewayError as error:
+                # What began as a stream can no longer become a problem; its reader asks for the answer then.
+                log.warning("a stream of events ends early: %s", str(error).partition("\n")[0])
+                return
             if event is None:
                 return
             number += 1

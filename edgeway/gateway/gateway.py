@@ -122,7 +122,7 @@ class Gateway:
         self._asking = Asking(
             exchange, self.tenants, rules, trace_sample=sample, tells_spans=tracer is not None, now=now
         )
-        self._requests = Requests(exchange, self._asking, self.tenants, self._uploads)
+        self._requests = Requests(exchange, self._asking, self.tenants, self._uploads, self._take)
 
     def adopt(self, rules: Rules) -> None:
         """Follow `rules` from now on."""

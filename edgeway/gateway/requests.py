@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -15,6 +16,7 @@ from edgeway.exchange import Exchange
 from edgeway.gateway.answers import RETRY_S, shown, still_open
 from edgeway.gateway.asking import GRACE_S, Asking
 from edgeway.gateway.calls import Call, check_method
+from edgeway.gateway.downloads import Download
 from edgeway.gateway.events import time_of
 from edgeway.gateway.prefer import preference_of
 from edgeway.gateway.problems import refused
@@ -49,10 +51,20 @@ class Asked(NamedTuple):
 
 
 class Requests:
-    """Answers for requests that were sent before, through whichever replica."""
+    """Answers for requests that were sent before, through whichever replica. `take` counts a call of a tenant
+    that writes, or refuses it.
+    """
 
-    def __init__(self, exchange: Exchange, asking: Asking, tenants: Tenants, uploads: Uploads) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        asking: Asking,
+        tenants: Tenants,
+        uploads: Uploads,
+        take: Callable[[str | None], None],
+    ) -> None:
         self._exchange, self._asking, self._tenants, self._uploads = exchange, asking, tenants, uploads
+        self._take = take
 
     async def answer(self, call: Call) -> Reply | Response:
         """What is at the path of `call`."""
@@ -63,6 +75,7 @@ class Requests:
         else:
             check_method(call.http, "GET", "DELETE")
         if call.http.method == "DELETE":
+            self._take(asked.tenant)
             return await self._cancel(asked)
         if asked.part == "events":
             return self._events(call, asked)
@@ -73,7 +86,7 @@ class Requests:
             # A chart takes up to half a second.
             return await asyncio.to_thread(_report, result, accept(call.http))
         if asked.part == "output":
-            return await self._output(result)
+            return await self._output(call, result)
         return shown(result, wire_of("json", accept(call.http)))
 
     def _asked(self, call: Call) -> Asked:
@@ -153,13 +166,16 @@ class Requests:
         timeout_s = GRACE_S if left_s is None else left_s
         return self._asking.stream(call, asked.key, since, timeout_s=timeout_s, after=after)
 
-    async def _output(self, result: Result) -> Response:
+    async def _output(self, call: Call, result: Result) -> Response:
         """The output alone, from where it lies."""
         headers = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": _SANDBOX}
         if result.claim is not None:
+            # Held in memory until the reader has it: many at once must not be too much.
+            call.seat.add(result.claim.size)
             data = await self._uploads.get(result.claim, result.tenant)
             media_type = result.claim.content_type or "application/octet-stream"
-            return Response(data, 200, headers, media_type)
+            call.seat.handed_over = True
+            return Download(data, media_type, headers, call.seat.leave)
         if isinstance(result.output, bytes):
             return Response(result.output, 200, headers, "application/octet-stream")
         return Response(msgspec.json.encode(result.output), 200, headers, JSON)

@@ -9,9 +9,12 @@ from typing import Any
 
 import msgspec
 
+from edgeway.errors import ExchangeFull
+from edgeway.exchange import Event
 from edgeway.gateway import events
 from schemas.messages import Claim, Failure, Request, Result
 from streams.claims import Objects, open_store
+from streams.settings import Settings
 from tests.edgeway.gateway.test_route import never
 from tests.helpers.gateway import Served, gateway
 
@@ -124,6 +127,36 @@ async def test_a_silent_stream_has_comments(monkeypatch: Any) -> None:
         await asyncio.sleep(0.15)
         served.exchange.reply(Result(id="r", status="ok"))
         assert (await waiting).text.count("\n:\n") >= 2
+
+
+async def test_a_stream_that_cannot_go_on_ends() -> None:
+    async with gateway(never) as served:
+
+        async def broken(*_: Any, **__: Any) -> Any:
+            yield Event("accepted", 1, {})
+            raise ExchangeFull(1)
+
+        served.exchange.events = broken  # type: ignore[method-assign]
+        answer = await served.route({"task": "summarize"}, headers={"Accept": "text/event-stream"})
+        assert [kind for kind, _ in told(answer.text)] == ["accepted"]
+        assert served.gateway.lobby.open == 0
+
+
+async def test_large_outputs_have_a_bound_together(tmp_path: Any) -> None:
+    store = open_store(tmp_path.as_uri())
+    claim = await store.put(b"x" * 700_000, content_type=None, tenant=None)
+    settings = Settings(gateway_bytes=1024 * 1024)
+    async with gateway(never, objects=Objects(local=store), settings=settings) as served:
+        served.exchange.reply(Result(id="big", status="ok", claim=claim))
+        for _ in range(3):
+            done = await served.client.get("/requests/big/output")
+            assert (len(done.content), done.headers["content-length"]) == (700_000, "700000")
+        assert served.gateway.lobby.bytes == served.gateway.lobby.open == 0
+        with_it = served.gateway.lobby.seat()
+        with_it.add(500_000)
+        assert (await served.client.get("/requests/big/output")).status_code == 503
+        with_it.leave()
+    await store.close()
 
 
 async def test_outputs_alone(tmp_path: Any) -> None:

@@ -70,6 +70,7 @@ async def test_how_fast_a_tenant_may_send() -> None:
         refused = await served.route(body)
         assert (refused.json()["code"], int(refused.headers["retry-after"])) == ("overloaded", 1)
         assert (await served.route({"task": "summarize", "tenant": "other"})).status_code == 200
+        assert (await served.client.delete("/requests/r?tenant=acme")).status_code == 429
         now[0] += 0.6
         assert (await served.route(body)).status_code == 200
 
