@@ -165,9 +165,9 @@ def _written(result: Result, fmt: Format) -> bytes:
     try:
         return encode(result, fmt)
     except Malformed as error:
-        failure = Failure(
-            code=_code(error, "result_too_large", "bad_output"), message=f"output left out: {error}"
-        )
+        code = _code(error, "result_too_large", "bad_output")
+        more = "; an object store (--objects) takes larger ones" if code == "result_too_large" else ""
+        failure = Failure(code=code, message=f"output left out: {error}{more}")
     stripped = msgspec.structs.replace(
         result, status="error", output=None, confidence=None, error=failure, claim=None
     )

@@ -23,7 +23,7 @@ from streams.claims.values import object_of, value_of
 from streams.delivery.claimed import may_hold_claims
 from streams.privacy.masks import conceal
 from streams.router.item import Item
-from streams.router.opened import Opened
+from streams.router.opened import UNREAD, Opened
 from streams.router.plan import Planned, Sent
 from streams.router.planner import Considered, Found, Planner
 
@@ -156,14 +156,14 @@ class Claimed:
     async def _opened(self, found: Found, now: int) -> Opened | None:
         request = found.admitted.request
         if holds_claims(request.params):
-            return Opened(closed="object_unread")
+            return UNREAD
         if not holds_claims(request.inputs):
             return None
         if self._objects.cloud is None:
             return Opened(closed="no_cloud_store")
         stays = all(step.side == "local" for step in found.task.steps)
         if stays or found.info.privacy.level != "normal":
-            return Opened(closed="object_unread")
+            return UNREAD
         left_s = (found.info.deadline - now) / 2000.0
         try:
             values = await load(
@@ -175,7 +175,7 @@ class Claimed:
             )
         except ClaimError as error:
             log.info("what a request claims was not examined, so it stays at the edge: %s", error)
-            return Opened(closed="object_unread")
+            return UNREAD
         return Opened(values)
 
     async def _apart(self, request: Request) -> Request:

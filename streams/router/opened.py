@@ -20,6 +20,9 @@ class Opened(NamedTuple):
     closed: Unopened | None = None
 
 
+UNREAD = Opened(closed="object_unread")
+
+
 def claimed_names(inputs: Mapping[str, Any]) -> frozenset[str]:
     """The inputs that are a claim or hold one: what they are is not known before they are read."""
     return frozenset(name for name, value in inputs.items() if next(claims_in(value), None) is not None)

@@ -11,7 +11,7 @@ from schemas import ids
 from schemas.messages import Failure, Plan, Request, RequestInfo, Result, Verdict
 from schemas.rules import Rules
 from streams.cache.keys import answer_key
-from streams.claims.loading import swapped
+from streams.claims.loading import holds_claims, swapped
 from streams.privacy.examiner import examiner_of
 from streams.privacy.verdict import NORMAL, verdict_of
 from streams.registry.figures import View
@@ -22,7 +22,7 @@ from streams.router.decompose import Lexicon, TaskFound
 from streams.router.decomposer import Decomposer, Splitter
 from streams.router.keeping import versions_of
 from streams.router.laying import Ask, Terms, step_options
-from streams.router.opened import Opened
+from streams.router.opened import UNREAD, Opened
 from streams.router.plan import Planned, plan, refusal
 from streams.router.predictor import Predictor
 from streams.router.prices import Prices
@@ -109,7 +109,10 @@ class Planner:
     def consider(self, admitted: Admitted, now: int) -> Considered | Planned:
         """Task and verdict of a request; Planned where it is refused."""
         found = self.find(admitted, now)
-        return found if isinstance(found, Planned) else self.examine(found)
+        if isinstance(found, Planned):
+            return found
+        # Nobody has read what it may claim.
+        return self.examine(found, UNREAD if holds_claims(admitted.request.inputs) else None)
 
     def find(self, admitted: Admitted, now: int) -> Found | Planned:
         """The task of a request, by name, phrase or decomposer; Planned where it is refused."""

@@ -7,6 +7,7 @@ says.
 from __future__ import annotations
 
 import ast
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,13 @@ from hypothesis import strategies as st
 
 from schemas import codec
 from schemas.cards import Card, Heartbeat, Live, Offer
+from schemas.claims import as_value
 from schemas.messages import Claim, Failure, Partial, Request, Result, Subtask
 from schemas.rules import Rules
 from schemas.topics import parse_capability_topic
 from streams.aggregator import Errands, Limits
 from streams.cache import MemoryCache
+from streams.claims import NO_OBJECTS, Objects, open_objects
 from streams.delivery import Batch, Cleared, Outgoing
 from streams.delivery.dead_letters import dead_letter
 from streams.registry import Registry
@@ -63,12 +66,19 @@ class Edge:
     """A router and an aggregator; `cloud` is whatever was published to a topic of the cloud."""
 
     def __init__(
-        self, privacy: dict[str, Any] = DETECTORS, tasks: dict[str, Any] = TASKS, **more: Any
+        self,
+        privacy: dict[str, Any] = DETECTORS,
+        tasks: dict[str, Any] = TASKS,
+        objects: Objects = NO_OBJECTS,
+        **more: Any,
     ) -> None:
+        self.objects = objects
         self.rules: Rules = ruled(tasks, privacy=privacy, **more)
         self.world = World()
         cache = MemoryCache(lambda: self.world.clock.time / 1000)
-        self.host = Host(self.world, Limits(), errands=Errands(self.world.clock, cache, None, keep_s=300))
+        self.host = Host(
+            self.world, Limits(), errands=Errands(self.world.clock, cache, None, keep_s=300), objects=objects
+        )
         registry = Registry()
         cards = [
             Card(capability=c, side=s, version="1", model="m", max_cost=0.0)
@@ -79,7 +89,7 @@ class Edge:
         self._registry = registry
         planner, clock = Planner(self.rules), self.world.clock
         seen = MemorySeenStore(lambda: clock.time)
-        self.router = Router(planner, registry, clock, seen=seen, cache=cache)
+        self.router = Router(planner, registry, clock, seen=seen, cache=cache, objects=objects)
         self.cloud: list[bytes] = []
         self._read = 0
         self._offset = 0
@@ -292,6 +302,60 @@ async def test_claim_checked_inputs_do_not_pass_unseen() -> None:
     claim = Claim(dataref="s3://bucket/x", sha256="0" * 64, size=300_000)
     await edge.ask(confident, task="away", inputs={}, claim=claim)
     assert edge.cloud == []
+
+
+def stores() -> Objects:
+    name = uuid.uuid4().hex
+    return open_objects(f"memory://edge-{name}", f"memory://cloud-{name}")
+
+
+async def put(objects: Objects, data: bytes, content_type: str | None) -> dict[str, Any]:
+    assert objects.local is not None
+    return as_value(await objects.local.put(data, content_type=content_type, tenant=None))
+
+
+def copies(objects: Objects) -> list[bytes]:
+    """All that lies in the cloud's store."""
+    store: Any = objects.cloud
+    return [data.getvalue() for path, data in store._fs.store.items() if path.startswith(f"{store._root}/")]
+
+
+@pytest.mark.parametrize("answer", WORKERS)
+@pytest.mark.parametrize("task", TASKS)
+async def test_harmless_claims_open_the_doors_that_values_open(task: str, answer: Answer) -> None:
+    edge = Edge(objects=stores())
+    claim = await put(edge.objects, b"harmless", "text/plain")
+    await edge.ask(answer, task=task, query="where is my card", inputs={"text": claim, "mark": 7})
+    plain = Edge()
+    await plain.ask(answer, task=task, query="where is my card", inputs={"text": "harmless", "mark": 7})
+    assert len(edge.cloud) == len(plain.cloud)
+    assert set(copies(edge.objects)) <= {b"harmless"}
+    assert edge.leaked("memory://edge-") == [], "the cloud is told of no place at the edge"
+
+
+@pytest.mark.parametrize("answer", [weak, failing, telling])
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("privacy", [DETECTORS, MASKING], ids=["plain", "masking"])
+@pytest.mark.parametrize(
+    ("data", "content_type"),
+    [
+        (f"write to {MAIL}".encode(), "text/plain"),
+        (f'{{"a": [{{"{MAIL}": 1}}]}}'.encode(), "application/json"),
+        (b"\x00\x01 write to " + MAIL.encode(), None),
+    ],
+    ids=["text", "json", "bytes"],
+)
+async def test_what_is_sensitive_in_an_object_leaves_by_no_attempt(
+    task: str, answer: Answer, privacy: dict[str, Any], data: bytes, content_type: str | None
+) -> None:
+    edge = Edge(privacy, objects=stores())
+    claim = await put(edge.objects, data, content_type)
+    results = await edge.ask(answer, task=task, query="hello", inputs={"text": "x", "deep": [{"c": claim}]})
+    assert len({result.id for result in results}) == 1
+    assert edge.leaked(MAIL) == []
+    assert not [copy for copy in copies(edge.objects) if MAIL.encode() in copy]
+    if privacy is DETECTORS:
+        assert edge.cloud == []
 
 
 async def test_a_plan_that_was_read_back_from_the_log_is_examined_again() -> None:
