@@ -104,5 +104,11 @@ class Role:
             self._process.kill()
             await self._process.wait()
 
+    async def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
     def _tail(self) -> str:
         return self._log.read_text(errors="replace")[-3000:] if self._log.exists() else ""
