@@ -241,6 +241,7 @@ async def test_single_capabilities_and_limits(stack: Stack) -> None:
         shown = (await client.get(stack.url("/metrics"))).text
         assert 'edgeway_gateway_requests_total{route="route",status="429"}' in shown
         assert "edgeway_gateway_open" in shown
+    assert f"curl -X POST http://127.0.0.1:{stack.up.port}/route" in stack.up.said
 
 
 def test_a_stop_finishes_those_who_wait(stack: Stack, bootstrap: str, tmp_path: Path) -> None:
@@ -271,10 +272,3 @@ def test_a_stop_finishes_those_who_wait(stack: Stack, bootstrap: str, tmp_path: 
         assert answer.headers["connection"] == "close"
     finally:
         role.kill()
-
-
-def test_without_a_port_there_is_no_gateway(bootstrap: str, tmp_path: Path) -> None:
-    from tests.helpers.roles import edgeway
-
-    done = edgeway("gateway", "--kafka", bootstrap)
-    assert (done.returncode, "--port" in done.stderr) == (2, True)

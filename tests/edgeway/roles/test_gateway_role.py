@@ -7,6 +7,7 @@ import resource
 
 import pytest
 
+from edgeway.cli import main
 from edgeway.roles import gateway
 from streams.settings import Settings
 
@@ -42,6 +43,11 @@ def test_where_the_system_does_not_let_it(
     caplog.clear()
     assert gateway.connections_for(2000) == 4096 - gateway.SPARE_FILES
     assert caplog.text == "", "only fewer are told that they are shed"
+
+
+def test_without_a_port_there_is_no_gateway(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gateway", "--kafka", "127.0.0.1:1"]) == 2
+    assert "--port" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
