@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -27,11 +28,33 @@ WAIT_S = 25
 """A call waits so long at most, then asks again: proxies cut what is silent for a minute, often for 30 s."""
 READ_S = WAIT_S + 15.0
 CONNECT_S = 10.0
+POOLS = 8
+MOST_KEPT = 128
+"""Connections kept open without a request."""
 SSE = "text/event-stream"
 REMEMBERED = 10_000
 _REFUSED = frozenset((429, 503))
 _LOST = (httpx.RequestError, ValueError)
 """The connection, or what came over it, broke: also an event that cannot be read."""
+
+
+class Pools(httpx.AsyncBaseTransport):
+    """Pools of connections, taken by turns: one pool takes time for each of its connections at each call."""
+
+    def __init__(self, verify: Any, pools: int = POOLS) -> None:
+        # As many connections as the caller has requests under way; what bounds those is the caller's.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=MOST_KEPT // pools)
+        # Once for all: to read the certificates that there are takes 0.1 s.
+        context = httpx.create_ssl_context() if verify is True else verify
+        self._pools = [httpx.AsyncHTTPTransport(verify=context, limits=limits) for _ in range(pools)]
+        self._turns = itertools.count()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return await self._pools[next(self._turns) % len(self._pools)].handle_async_request(request)
+
+    async def aclose(self) -> None:
+        for pool in self._pools:
+            await pool.aclose()
 
 
 def http_client(
@@ -41,14 +64,13 @@ def http_client(
     headers = {"user-agent": "edgeway-client"}
     if token is not None:
         headers["authorization"] = f"Bearer {token.reveal()}"
-    timeout = httpx.Timeout(READ_S, connect=CONNECT_S)
-    # As many connections as the caller has requests under way; what bounds those is the caller's.
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
     if not base.startswith("https:"):
-        # To read the certificates that there are takes 0.1 s.
         verify = False
     return httpx.AsyncClient(
-        base_url=base, headers=headers, timeout=timeout, limits=limits, verify=verify, transport=transport
+        base_url=base,
+        headers=headers,
+        timeout=httpx.Timeout(READ_S, connect=CONNECT_S),
+        transport=Pools(verify) if transport is None else transport,
     )
 
 
