@@ -7,7 +7,19 @@ from collections.abc import Mapping
 import msgspec
 
 from schemas.claims import as_value
-from schemas.messages import Failure, Merge, Model, Partial, Plan, RequestInfo, Result, Side, Status, Timings
+from schemas.messages import (
+    Claim,
+    Failure,
+    Merge,
+    Model,
+    Partial,
+    Plan,
+    RequestInfo,
+    Result,
+    Side,
+    Status,
+    Timings,
+)
 from streams.aggregator.degraded import INACCURATE, ordered, standing_in, why
 from streams.aggregator.join import Join
 from streams.aggregator.progress import Progress
@@ -127,7 +139,6 @@ def _result(
     degraded: set[str] = set()
     approximate = False
     warnings: list[str] = []
-    claim = None
     for step in answered:
         partial = step.answer
         assert partial is not None
@@ -143,11 +154,8 @@ def _result(
             warnings.append(_low(step, len(plan.steps) > 1))
         if partial.model is not None:
             models[step.name] = partial.model
-        if partial.claim is not None:
-            if len(plan.steps) == 1 and plan.merge is None:
-                claim = partial.claim
-            if plan.mask and step.side == "cloud":
-                warnings.append(f"step {step.name}: placeholders stand in its large output; see claims.md")
+        if partial.claim is not None and plan.mask and step.side == "cloud":
+            warnings.append(f"step {step.name}: placeholders stand in its large output; see claims.md")
     if status == "partial":
         degraded.add("parts_missing")
     return Result(
@@ -168,11 +176,18 @@ def _result(
         rules=plan.rules,
         digest=plan.request.digest,
         error=error,
-        claim=claim,
+        claim=_claim(plan, answered),
         privacy=plan.request.privacy,
         cached=bool(answered) and all(step.answer is not None and step.answer.cached for step in answered),
         degraded=ordered(degraded) if degraded else (),
     )
+
+
+def _claim(plan: Plan, answered: list[Progress]) -> Claim | None:
+    """Where the output of a single step lies, unless it is in the answer."""
+    if len(plan.steps) > 1 or plan.merge is not None or not answered:
+        return None
+    return None if answered[0].answer is None else answered[0].answer.claim
 
 
 def _low(step: Progress, named: bool) -> str:

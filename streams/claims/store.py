@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import hashlib
 import os
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from schemas.messages import Claim
+from streams import metrics
 from streams.claims.errors import ClaimError, ObjectForbidden, ObjectMissing, ObjectTooLarge, StoreAway
 from streams.claims.names import base_of, name_in, object_name
 from streams.claims.ports import MAX_OBJECT_BYTES, ObjectStore
@@ -55,17 +57,19 @@ class FsspecStore:
         self._slots = asyncio.Semaphore(threads)
 
     async def put(self, data: bytes, *, content_type: str | None, tenant: str | None) -> Claim:
-        if len(data) > MAX_OBJECT_BYTES:
-            raise ObjectTooLarge(f"an object has {len(data)} bytes; at most {MAX_OBJECT_BYTES} are kept")
-        name = object_name(tenant, self._wall(), self._token())
-        digest = await self._in_thread(self._write, name, data)
+        with _counted("write"):
+            if len(data) > MAX_OBJECT_BYTES:
+                raise ObjectTooLarge(f"an object has {len(data)} bytes; at most {MAX_OBJECT_BYTES} are kept")
+            name = object_name(tenant, self._wall(), self._token())
+            digest = await self._in_thread(self._write, name, data)
         return Claim(dataref=f"{self.base}/{name}", sha256=digest, size=len(data), content_type=content_type)
 
     async def get(self, claim: Claim, *, tenant: str | None, limit: int = MAX_OBJECT_BYTES) -> bytes:
-        name = name_in(self.base, claim.dataref, tenant)
-        if claim.size > min(limit, MAX_OBJECT_BYTES):
-            raise ObjectTooLarge(f"an object of {claim.size} bytes; at most {limit} are read here")
-        return await self._in_thread(self._read, name, claim)
+        with _counted("read"):
+            name = name_in(self.base, claim.dataref, tenant)
+            if claim.size > min(limit, MAX_OBJECT_BYTES):
+                raise ObjectTooLarge(f"an object of {claim.size} bytes; at most {limit} are read here")
+            return await self._in_thread(self._read, name, claim)
 
     async def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -110,6 +114,18 @@ class FsspecStore:
                 return await asyncio.wrap_future(running)
         except TimeoutError as error:
             raise StoreAway(f"the object store gave no answer within {self._timeout_s:g} s") from error
+
+
+@contextlib.contextmanager
+def _counted(operation: str) -> Iterator[None]:
+    began = time.perf_counter()
+    try:
+        yield
+    except ClaimError as error:
+        metrics.OBJECTS.labels(operation, error.outcome).inc()
+        raise
+    metrics.OBJECTS.labels(operation, "ok").inc()
+    metrics.OBJECT_S.labels(operation).observe(time.perf_counter() - began)
 
 
 def open_store(url: str) -> ObjectStore:

@@ -48,6 +48,10 @@ ERRANDS_DROPPED = Counter(
 )
 DEGRADED = Counter("edgeway_degraded_total", "Answers less than the best, by each of their reasons", ["kind"])
 CANCELLED = Counter("edgeway_cancelled_total", "Cancelled work that was not begun", ["stage"])
+OBJECTS = Counter("edgeway_objects_total", "Objects read and written", ["operation", "outcome"])
+OBJECT_S = Histogram(
+    "edgeway_object_seconds", "Time to read or write an object", ["operation"], buckets=_LATENCY_S
+)
 SUBTASKS = Counter("edgeway_subtasks_total", "Subtasks answered by a worker", ["capability", "side"])
 BACKEND_FAULTS = Counter(
     "edgeway_backend_faults_total", "Rows that a backend failed on", ["capability", "side"]

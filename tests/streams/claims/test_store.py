@@ -211,3 +211,22 @@ async def test_two_stores_each_answer_for_their_own() -> None:
 def test_stores_that_lie_in_each_other_are_refused(local: str, cloud: str) -> None:
     with pytest.raises(ClaimError, match="lie in each other"):
         open_objects(local, cloud)
+
+
+async def test_what_was_read_and_written_is_counted() -> None:
+    from prometheus_client import REGISTRY
+
+    def counted(operation: str, outcome: str) -> float:
+        labels = {"operation": operation, "outcome": outcome}
+        return REGISTRY.get_sample_value("edgeway_objects_total", labels) or 0.0
+
+    store = open_store("memory://counted")
+    pairs = [("write", "ok"), ("read", "ok"), ("read", "forbidden"), ("read", "missing")]
+    before = [counted(*pair) for pair in pairs]
+    claim = await store.put(b"x", content_type=None, tenant=None)
+    await store.get(claim, tenant=None)
+    with pytest.raises(ObjectForbidden):
+        await store.get(claim, tenant="acme")
+    with pytest.raises(ObjectMissing):
+        await store.get(Claim(dataref=f"{claim.dataref}0", sha256=claim.sha256, size=1), tenant=None)
+    assert [counted(*pair) for pair in pairs] == [count + 1 for count in before]
