@@ -1,4 +1,7 @@
-"""Every kind of fault in small: what `make test` runs. `tests/faults/test_full.py` has them all, in full."""
+"""Every kind of fault in small: what `make test` runs. `tests/faults/test_full.py` has them all, in full.
+
+`plain-json` is not here: the end-to-end tests send bare lines of JSON from a plain client all the time.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from tests.faults.harness.scenarios import SCENARIOS
 pytestmark = [pytest.mark.faults, pytest.mark.integration, pytest.mark.timeout(240)]
 
 SHORT = (
-    "plain-json",
     "odd-records",
     "killer",
     "no-workers",

@@ -73,13 +73,22 @@ class Load:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._producer.stop(), 10.0)
 
-    async def run(self, requests: Iterator[tuple[str, bytes]], count: int, rate: float) -> Sent:
-        """Send `count` of `requests` at `rate` a second, however slowly they are acknowledged."""
+    async def run(
+        self,
+        requests: Iterator[tuple[str, bytes]],
+        count: int,
+        rate: float,
+        during: asyncio.Future[Any] | None = None,
+    ) -> Sent:
+        """Send `count` of `requests` at `rate` a second, however slowly they are acknowledged; and more
+        of them until `during` is done.
+        """
         self.sent.began = self.sent.began or time.time()
         began = time.monotonic()
         done = 0
-        while done < count:
-            due = min(count, int((time.monotonic() - began) * rate) + 1) - done
+        while done < count or (during is not None and not during.done()):
+            due = int((time.monotonic() - began) * rate) + 1
+            due = (due if during is not None else min(count, due)) - done
             if self._room is not None:
                 due = min(due, self._room(self.sent))
             for name, body in itertools.islice(requests, max(0, due)):

@@ -68,9 +68,11 @@ async def under_load(
     judge_answers: Callable[[Report, Collector], None] | None = None,
     most_open: int | None = None,
     prefixes: tuple[str, ...] = ("r-",),
+    to_the_end: bool = False,
 ) -> Report:
     """Warm up, send the load while `faults` runs, wait for every answer, and report. With `most_open` no more
-    than so many requests wait at a time, however slow the machine is.
+    than so many requests wait at a time, however slow the machine is. `to_the_end`: of `faults`, which may
+    take longer than the size's requests.
     """
 
     def room(_: Sent) -> int:
@@ -84,7 +86,7 @@ async def under_load(
         stream = requests if requests is not None else mixed(size.deadline_ms)
         trouble = asyncio.create_task(faults(at, load.sent))
         try:
-            await load.run(stream, size.requests, size.rate)
+            await load.run(stream, size.requests, size.rate, trouble if to_the_end else None)
             await trouble
         finally:
             trouble.cancel()

@@ -11,6 +11,7 @@ from tests.faults.harness.report import Report
 from tests.faults.harness.runs import Size, judge, under_load
 
 DOWN_S = 1.0
+AFTER_S = 2.0
 
 
 async def broker_restart(folder: Path, size: Size) -> Report:
@@ -25,8 +26,9 @@ async def broker_restart(folder: Path, size: Size) -> Report:
             await asyncio.sleep(DOWN_S)
             await at.kafka.restart(1)
             fault.until = at.mark("back", "broker").at
+            await asyncio.sleep(AFTER_S)
 
-        return judge(await under_load("broker", at, size, faults))
+        return judge(await under_load("broker", at, size, faults, to_the_end=True))
 
 
 async def broker_lost(folder: Path, size: Size) -> Report:

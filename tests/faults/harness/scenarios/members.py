@@ -10,6 +10,8 @@ from tests.faults.harness.load import Sent
 from tests.faults.harness.report import Report
 from tests.faults.harness.runs import Size, judge, under_load
 
+AFTER_S = 1.0
+
 
 async def join_and_leave(folder: Path, size: Size) -> Report:
     """Both join, work, and leave in order (SIGTERM); the share of records delivered again is stated."""
@@ -26,8 +28,9 @@ async def join_and_leave(folder: Path, size: Size) -> Report:
             for name in names:
                 at.mark("leave", name)
                 codes[name] = await at.children.stop(name)
+            await asyncio.sleep(AFTER_S)
 
-        report = judge(await under_load("members", at, size, faults))
+        report = judge(await under_load("members", at, size, faults, to_the_end=True))
     repeated = report.extra_plans + report.extra_partials
     report.more |= {
         "exit_codes": codes,

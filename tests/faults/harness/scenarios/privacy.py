@@ -64,7 +64,9 @@ def rules(url: str) -> dict[str, Any]:
 
 
 async def privacy(folder: Path, size: Size) -> Report:
-    """A SIGKILL of a random role at every 250th request; `fallback_url` leads to a real server here."""
+    """A SIGKILL of a random role at every 250th request, of few at each quarter; `fallback_url` leads to a
+    real server here.
+    """
     servers = endpoint()
     server = next(servers)
     server.reply = _reply
@@ -80,7 +82,8 @@ async def privacy(folder: Path, size: Size) -> Report:
             await at.ready(names)
 
             async def faults(at: Cluster, sent: Sent) -> None:
-                await kill_as_it_goes(at, names, sent, size.requests, EVERY, size.seed)
+                every = min(EVERY, size.requests // 4)
+                await kill_as_it_goes(at, names, sent, size.requests, every, size.seed)
 
             def look(report: Report, collector: Collector) -> None:
                 _answers(report, load, collector)
