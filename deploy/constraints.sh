@@ -11,6 +11,6 @@ compile() {
 }
 compile pyproject.toml --group dev --all-extras -o constraints.txt "$@"
 # What the image needs: no broker, no tools, no models of the library. Same versions, by construction.
-compile pyproject.toml --group build --extra s3 --extra grpc --extra images -c constraints.txt -o deploy/docker/constraints.txt
+compile pyproject.toml --group build --extra s3 --extra grpc --extra images --extra otel -c constraints.txt -o deploy/docker/constraints.txt
 # The real servers of the tests, which stand in an environment of their own.
 compile tests/servers/servers.in -o tests/servers/constraints.txt "$@"
