@@ -70,7 +70,7 @@ def main() -> None:
         role.wait_ready()
         for url in (f"kafka://{kafka.bootstrap}", f"http://127.0.0.1:{role.port}"):
             for name in ("Client", "SyncClient"):
-                rounds = []
+                rounds: list[tuple[float, float]] = []
                 for _ in range(ROUNDS):
                     if name == "Client":
                         rounds.append(asyncio.run(asynchronous(url, args.requests, args.concurrency)))
