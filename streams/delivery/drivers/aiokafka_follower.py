@@ -11,7 +11,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka import errors as kafka
 
-from streams.delivery.drivers.aiokafka_client import Options, within
+from streams.delivery.drivers.aiokafka_client import Options, ended, is_away, said, within
 from streams.delivery.errors import Unavailable
 from streams.delivery.records import Record
 
@@ -104,8 +104,12 @@ class AiokafkaFollower:
         """
         try:
             batches = await self._consumer.getmany(timeout_ms=int(wait_s * 1000), max_records=MOST_RECORDS)
-        except kafka.KafkaError as error:
-            raise Unavailable(f"reading {self._topic}: {error or type(error).__name__}") from error
+        except Exception as error:
+            if not (isinstance(error, kafka.KafkaError) or is_away(error)):
+                raise
+            raise Unavailable(f"reading {self._topic}: {said(error)}") from error
+        if not batches and (cause := ended(self._consumer)) is not None:
+            raise Unavailable(f"reading {self._topic}: {said(cause)}") from cause
         # Records that come at that moment make the client swallow a cancellation.
         task = asyncio.current_task()
         if task is not None and task.cancelling():
@@ -181,12 +185,17 @@ class AiokafkaFollower:
 
     async def close(self) -> None:
         """Disconnect. Whatever comes of it is logged only."""
+        # In a task of its own: with the brokers away the client's stop ends in the CancelledError of another
+        # task of the client's, which would end whoever awaits it.
+        stopping = asyncio.ensure_future(self._consumer.stop())
         try:
-            async with asyncio.timeout(STOP_S):
-                await self._consumer.stop()
-        except TimeoutError:
+            await asyncio.wait({stopping}, timeout=STOP_S)
+        finally:
+            stopping.cancel()
+        if not stopping.done():
             log.warning("a reader of %s did not stop within %g s and is left", self._topic, STOP_S)
-        except kafka.KafkaError as error:
+        elif stopping.cancelled() or stopping.exception() is not None:
+            error = None if stopping.cancelled() else stopping.exception()
             log.warning("a reader of %s did not stop in order: %s", self._topic, type(error).__name__)
 
 
