@@ -10,15 +10,9 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import (
-    KafkaConnectionError,
-    KafkaError,
-    KafkaTimeoutError,
-    NodeNotReadyError,
-    RequestTimedOutError,
-)
 
 from edgeway.errors import KafkaUnreachable, TopicsWrong
+from streams.delivery.drivers import aiokafka_client
 from streams.settings import Settings, client_options
 
 REQUEST_MS = 10_000
@@ -49,13 +43,9 @@ def reaching(settings: Settings) -> Iterator[None]:
     logger.addHandler(reasons)
     try:
         yield
-    except (
-        KafkaConnectionError,
-        NodeNotReadyError,
-        KafkaTimeoutError,
-        RequestTimedOutError,
-        TimeoutError,
-    ) as exc:
+    except Exception as exc:
+        if not aiokafka_client.is_away(exc):
+            raise
         why = "; ".join(reasons.lines[-3:]) or str(exc) or "no answer in time"
         raise KafkaUnreachable(settings.bootstrap, _hinted(why, settings)) from exc
     finally:
@@ -74,23 +64,7 @@ async def stopped(stop: Any, what: str) -> None:
 
     What it raises then is logged only: the work is done, and its outcome must still be told.
     """
-    log = logging.getLogger(__name__)
-    try:
-        async with asyncio.timeout(STOP_S):
-            await stop()
-    except TimeoutError:
-        log.warning("the Kafka %s did not stop in %.0f s and is left", what, STOP_S)
-    except KafkaError as exc:
-        # The client turns the cancellation of the timeout into an error of its own.
-        log.warning(
-            "the Kafka %s did not stop in order and is left: %s", what, str(exc) or type(exc).__name__
-        )
-    except asyncio.CancelledError:
-        # It cancels tasks of its own and lets that out, which looks as if we were cancelled.
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        log.warning("the Kafka %s did not stop in order and is left", what)
+    await aiokafka_client.stopped(stop, f"the Kafka {what}", STOP_S)
 
 
 @asynccontextmanager

@@ -8,8 +8,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaConnectionError
 
 from edgeway import kafka
+from streams.delivery.drivers import aiokafka_client
 from streams.settings import Settings, client_options
 
 WAIT_MS = 250
@@ -71,8 +73,15 @@ class Tail:
             self._consumer.seek(place, self.began[place.partition])
 
     async def more(self, wait_ms: int = WAIT_MS) -> list[Any]:
-        """The records that came, each partition's in order; empty where none came in `wait_ms`."""
-        batches = await self._consumer.getmany(timeout_ms=wait_ms)
+        """The records that came, each partition's in order; empty where none came in `wait_ms`.
+
+        Raises:
+            KafkaUnreachable: this one will read no more.
+        """
+        with kafka.reaching(self._settings):
+            batches = await self._consumer.getmany(timeout_ms=wait_ms)
+            if not batches and (cause := aiokafka_client.ended(self._consumer)) is not None:
+                raise KafkaConnectionError(aiokafka_client.said(cause)) from cause
         # Records that come at that moment make the client swallow a cancellation: Ctrl-C was without effect.
         task = asyncio.current_task()
         if task is not None and task.cancelling():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -11,13 +10,12 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from streams.delivery.drivers.aiokafka_client import Options, within
+from streams.delivery.drivers.aiokafka_client import Options, ended, said, stopped, within
 from streams.delivery.errors import Unavailable
 from streams.delivery.records import Record
 
 WAIT_S = 10.0
 STOP_S = 5.0
-log = logging.getLogger(__name__)
 
 
 def _consumer(options: Options) -> Any:
@@ -43,11 +41,7 @@ async def _started(options: Options) -> AsyncIterator[Any]:
         await within(WAIT_S, consumer.start(), "connecting")
         yield consumer
     finally:
-        try:
-            async with asyncio.timeout(STOP_S):
-                await consumer.stop()
-        except TimeoutError:
-            log.warning("a reader did not stop within %g s", STOP_S)
+        await stopped(consumer.stop, "a reader", STOP_S)
 
 
 async def seek_to_time(
@@ -121,7 +115,7 @@ class Tail:
         """Follow until cancelled. `caught_up` is set once what was there at the start has been read.
 
         Raises:
-            Unavailable: the topic is missing, or Kafka did not answer at the start.
+            Unavailable: the topic is missing, Kafka did not answer at the start, or the consumer ended.
         """
         async with _started(self._options) as consumer:
             places = await self._places(consumer)
@@ -132,12 +126,14 @@ class Tail:
                 for records in found.values():
                     for record in records:
                         self._take(record)
-                if self._reached is not None and not found:
-                    self._tell_reached(consumer, places)
+                if not found:
+                    self._look_at(consumer, places)
                 if not self.caught_up.is_set() and await self._is_at(consumer, ends):
                     self.caught_up.set()
 
-    def _tell_reached(self, consumer: Any, places: Sequence[TopicPartition]) -> None:
+    def _look_at(self, consumer: Any, places: Sequence[TopicPartition]) -> None:
+        if (cause := ended(consumer)) is not None:
+            raise Unavailable(f"reading {self._topic}: {said(cause)}") from cause
         # Only a fetch that was answered tells: without a broker every poll is empty too.
         answered = [consumer.last_poll_timestamp(place) for place in places]
         if self._reached is not None and all(answered):

@@ -11,7 +11,7 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka import errors as kafka
 
-from streams.delivery.drivers.aiokafka_client import Options, within
+from streams.delivery.drivers.aiokafka_client import Options, stopped, within
 from streams.delivery.errors import Unavailable, Undeliverable
 from streams.delivery.records import Outgoing, Place
 
@@ -109,13 +109,8 @@ class AiokafkaSink:
         await self.start()
 
     async def stop(self, wait_s: float) -> None:
-        if self._producer is None:
-            return
-        try:
-            async with asyncio.timeout(wait_s):
-                await self._producer.stop()
-        except TimeoutError:
-            log.warning("the producer did not stop within %.1f s", wait_s)
+        if self._producer is not None:
+            await stopped(self._producer.stop, "the producer", wait_s)
 
 
 async def _append(producer: Any, batch: Any, place: Place) -> Any:

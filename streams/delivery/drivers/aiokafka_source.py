@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,11 +13,10 @@ from aiokafka.protocol.group import JoinGroupRequest
 from aiokafka.structs import OffsetAndMetadata
 
 from streams.delivery.driver import AssignmentListener
-from streams.delivery.drivers.aiokafka_client import NOT_OWNER, Options, within
+from streams.delivery.drivers.aiokafka_client import NOT_OWNER, Options, ended, said, stopped, within
+from streams.delivery.drivers.aiokafka_setbacks import PAUSE_S, Setbacks
 from streams.delivery.errors import DeliveryError, NotOwner, TwinTookOver, Unavailable
 from streams.delivery.records import Committed, Place, Record
-
-log = logging.getLogger(__name__)
 
 
 class AiokafkaSource:
@@ -48,6 +46,7 @@ class AiokafkaSource:
         self._has_twins = slot is not None and not exclusive
         self._joined = False
         self._twin = False
+        self._setbacks = Setbacks()
         self._consumer: Any = AIOKafkaConsumer(
             **options,
             group_id=group,
@@ -74,7 +73,20 @@ class AiokafkaSource:
         await within(30.0, self._consumer.start(), "joining the group")
 
     async def poll(self, wait_s: float, most: int) -> Mapping[Place, Sequence[Record]]:
-        found = await self._consumer.getmany(timeout_ms=int(wait_s * 1000), max_records=most)
+        """See Source.poll.
+
+        Raises:
+            Unavailable: one error after the other, and no record in between.
+            DeliveryError: the consumer ended for good.
+        """
+        try:
+            found = await self._consumer.getmany(timeout_ms=int(wait_s * 1000), max_records=most)
+        except Exception as error:  # noqa: BLE001 - survived for a while, or raised again with what it means
+            self._setbacks.bear(error, self._consumer)
+            await asyncio.sleep(PAUSE_S)
+            return {}
+        if found:
+            self._setbacks.over()
         return {Place(*place): records for place, records in found.items()}
 
     async def commit(self, offsets: Mapping[Place, Committed], wait_s: float) -> None:
@@ -96,17 +108,19 @@ class AiokafkaSource:
                 self.check()
             raise NotOwner(str(cause) or type(cause).__name__) from error
         except kafka.KafkaError as error:
-            raise Unavailable(f"committing: {error or type(error).__name__}") from error
+            raise Unavailable(f"committing: {said(error)}") from error
         if member != (coordinator.member_id, coordinator.generation):
             raise NotOwner("the group rebalanced while the commit was under way")
 
     def check(self) -> None:
         if self._twin:
             raise TwinTookOver(f"slot {self._slot} belongs to another process now")
+        if (cause := ended(self._consumer)) is not None:
+            raise DeliveryError(f"the consumer ended: {said(cause)}") from cause
         try:
             self._consumer._coordinator.check_errors()
-        except kafka.KafkaError as error:
-            raise DeliveryError(f"the consumer ended: {error or type(error).__name__}") from error
+        except Exception as error:  # noqa: BLE001 - survived for a while, or raised again with what it means
+            self._setbacks.bear(error, self._consumer)
 
     def note_joined(self) -> None:
         """The group gave us an assignment."""
@@ -161,14 +175,12 @@ class AiokafkaSource:
             coordinator._group_instance_id = None
 
     async def stop(self, wait_s: float) -> None:
-        try:
-            # stop() hangs where all brokers are down.
-            async with asyncio.timeout(wait_s):
-                if self._twin:
-                    await self._never_join_again()
-                await self._consumer.stop()
-        except TimeoutError:
-            log.warning("the consumer did not stop within %.1f s", wait_s)
+        async def leaving() -> None:
+            if self._twin:
+                await self._never_join_again()
+            await self._consumer.stop()
+
+        await stopped(leaving, "the consumer", wait_s)
 
     async def _never_join_again(self) -> None:
         task = self._consumer._coordinator._coordination_task
