@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import logging
 import os
 import signal
 import subprocess
@@ -13,6 +16,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from edgeway.cli import main
 from tests.helpers.docker import ROOT
 from tests.helpers.redis import free_port
 
@@ -25,6 +29,25 @@ def edgeway(*words: str, timeout_s: float = 60.0) -> subprocess.CompletedProcess
     return subprocess.run(
         argv, cwd=ROOT, env=_environment(), capture_output=True, text=True, timeout=timeout_s, check=False
     )
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    """The same in this process, for tests that are not about one: to start it takes a second."""
+    out, err, root = io.StringIO(), io.StringIO(), logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        # In a thread: a loop may run in this one.
+        with (
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            ThreadPoolExecutor(1) as threads,
+        ):
+            code = threads.submit(main, list(words)).result()
+    except SystemExit as wrong_flags:
+        code = int(str(wrong_flags.code))
+    finally:
+        root.handlers[:], root.level = handlers, level
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
 def edgeways(*commands: Sequence[str], timeout_s: float = 60.0) -> list[subprocess.CompletedProcess[str]]:

@@ -16,7 +16,7 @@ from schemas import codec, headers
 from schemas.messages import Partial, Subtask
 from tests.helpers.kafka import read_all
 from tests.helpers.models import CAPABILITY, folder_of
-from tests.helpers.roles import Role, edgeway
+from tests.helpers.roles import Role, command
 from workers.models.adding import add
 from workers.models.opening import open_store
 from workers.models.repository import Repository
@@ -48,7 +48,7 @@ def filled(place: Path, versions: int) -> Repository:
 def topics(place: Path, bootstrap: str) -> None:
     """One partition each, so that the order of partials is the order in which they were made."""
     about = ("--kafka", bootstrap, "--rules", str(_rules(place)), "--partitions", "1")
-    done = edgeway("topics", "apply", *about)
+    done = command("topics", "apply", *about)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

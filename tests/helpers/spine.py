@@ -15,7 +15,7 @@ from tests.helpers.docker import ROOT
 from tests.helpers.kafka import Kafka, delete_topic
 from tests.helpers.redis import RedisServer
 from tests.helpers.redis import serve as serve_redis
-from tests.helpers.roles import Role, edgeway
+from tests.helpers.roles import Role, command
 
 PARTITIONS = 3
 DEMO = ROOT / "examples" / "demo"
@@ -64,7 +64,7 @@ class Spine:
 
     def apply(self, replication: int = 1) -> None:
         words = ("--partitions", str(PARTITIONS), "--replication", str(replication), "--fix")
-        done = edgeway("topics", "apply", "--kafka", self.kafka, "--rules", str(self.rules), *words)
+        done = command("topics", "apply", "--kafka", self.kafka, "--rules", str(self.rules), *words)
         assert done.returncode == 0, done.stdout + done.stderr
 
     def start(self, *words: str, rules: Path | None = None) -> Role:
@@ -77,7 +77,7 @@ class Spine:
 
     def audit(self, *words: str) -> tuple[int, dict[str, Any]]:
         """Exit code and report of `edgeway audit` over all that was asked."""
-        done = edgeway("audit", "--kafka", self.kafka, "--since", "1h", "--json", *words)
+        done = command("audit", "--kafka", self.kafka, "--since", "1h", "--json", *words)
         return done.returncode, json.loads(done.stdout)
 
     def stop(self) -> None:

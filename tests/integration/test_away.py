@@ -16,7 +16,7 @@ import pytest
 from tests.helpers.caller import Answer, Caller
 from tests.helpers.faulty_server import Asked, Fault, FaultyServer, faulty
 from tests.helpers.kafka import Kafka
-from tests.helpers.roles import Role, edgeway
+from tests.helpers.roles import Role, command
 from workers.backends.remote_reach import EVERY_S, SPREAD
 
 pytestmark = pytest.mark.integration
@@ -53,7 +53,7 @@ def roles(own_kafka: Kafka, server: FaultyServer, tmp_path: Path) -> Iterator[li
     task = {"capability": "nlp/say", "side": "cloud", "deadline_ms": 4000}
     rules.write_text(json.dumps({"tasks": {"say": task}, "cache_s": 0}), encoding="utf-8")
     about = ("--kafka", own_kafka.bootstrap, "--rules", str(rules))
-    done = edgeway("topics", "apply", *about, "--partitions", "1", "--fix")
+    done = command("topics", "apply", *about, "--partitions", "1", "--fix")
     assert done.returncode == 0, done.stdout + done.stderr
     commands = [("worker", "--side", "cloud", "--app", str(app)), ("router",), ("aggregator",)]
     started = [Role(tmp_path, *words, *about, "--log-format", "text").start() for words in commands]
@@ -97,7 +97,7 @@ async def test_it_dies_and_comes_back(own_kafka: Kafka, roles: list[Role], serve
             assert is_shut(last := await ask(caller)), last.body
             await asyncio.sleep(0.1)
         assert posts(server) == spent, "a request was spent on a service that is known to be away"
-        shown = edgeway("capabilities", "show", "cloud/nlp/say", "--kafka", own_kafka.bootstrap)
+        shown = command("capabilities", "show", "cloud/nlp/say", "--kafka", own_kafka.bootstrap)
         assert "breaker: away" in shown.stdout
         assert "its service is away" in shown.stdout
         server.fault = lambda _: None

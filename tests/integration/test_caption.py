@@ -12,7 +12,7 @@ import pytest
 from tests.helpers.caller import Caller
 from tests.helpers.endpoint import Endpoint, endpoint
 from tests.helpers.kafka import Kafka
-from tests.helpers.roles import Role, edgeway
+from tests.helpers.roles import Role, command
 
 pytestmark = pytest.mark.integration
 
@@ -37,7 +37,7 @@ def roles(own_kafka: Kafka, server: Endpoint, tmp_path: Path) -> Iterator[list[R
     said = {"tasks": {"image_captioning": task}, "privacy": {"detectors": []}}
     rules.write_text(json.dumps(said), encoding="utf-8")
     about = ("--kafka", own_kafka.bootstrap, "--rules", str(rules), "--log-format", "text")
-    done = edgeway("topics", "apply", *about[:4], "--partitions", "1", "--fix")
+    done = command("topics", "apply", *about[:4], "--partitions", "1", "--fix")
     assert done.returncode == 0, done.stdout + done.stderr
     local = ("worker", "--capabilities", "local/image_captioning", "--app", "workers.library")
     commands = [local, ("worker", "--side", "cloud"), ("router",), ("aggregator",)]

@@ -13,7 +13,7 @@ import pytest
 from tests.helpers.caller import Caller
 from tests.helpers.endpoint import Endpoint, Reply, endpoint
 from tests.helpers.kafka import Kafka
-from tests.helpers.roles import Role, edgeway
+from tests.helpers.roles import Role, command
 
 pytestmark = pytest.mark.integration
 
@@ -49,7 +49,7 @@ def rules(tmp_path: Path, server: Endpoint, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture
 def roles(own_kafka: Kafka, rules: Path, tmp_path: Path) -> Iterator[list[Role]]:
     about = ("--kafka", own_kafka.bootstrap, "--rules", str(rules), "--log-format", "text")
-    done = edgeway("topics", "apply", *about[:4], "--partitions", "1", "--fix")
+    done = command("topics", "apply", *about[:4], "--partitions", "1", "--fix")
     assert done.returncode == 0, done.stdout + done.stderr
     local = ("worker", "--side", "local", "--app", str(tmp_path / "app.py"))
     commands = [local, ("worker", "--side", "cloud"), ("router",), ("aggregator",)]

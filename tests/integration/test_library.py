@@ -17,7 +17,7 @@ from PIL import Image
 from tests.helpers.caller import Caller
 from tests.helpers.docker import ROOT
 from tests.helpers.kafka import Kafka
-from tests.helpers.roles import Role, edgeway
+from tests.helpers.roles import Role, command
 from tests.integration.spine.samples import SURE, SURE_INTENT, images
 
 pytestmark = pytest.mark.integration
@@ -36,7 +36,7 @@ def up(own_kafka: Kafka, tmp_path: Path) -> Iterator[Role]:
     path = tmp_path / "rules.json"
     path.write_text(rules.replace('"app.py"', json.dumps(str(DEMO))), encoding="utf-8")
     about = ("--kafka", own_kafka.bootstrap, "--rules", str(path), "--log-format", "text")
-    done = edgeway("topics", "apply", *about[:4], "--partitions", "1", "--fix")
+    done = command("topics", "apply", *about[:4], "--partitions", "1", "--fix")
     assert done.returncode == 0, done.stdout + done.stderr
     role = Role(tmp_path, "up", "--partitions", "1", *about).start()
     try:

@@ -14,7 +14,7 @@ from examples.demo.samples import requests
 from schemas.messages import Result
 from tests.helpers.caller import Caller
 from tests.helpers.kafka import Kafka
-from tests.helpers.roles import Role, edgeway
+from tests.helpers.roles import Role, command
 
 pytestmark = pytest.mark.integration
 
@@ -27,7 +27,7 @@ def up(own_kafka: Kafka, tmp_path: Path) -> Iterator[Role]:
     path = tmp_path / "rules.json"
     path.write_text(json.dumps(RULES), encoding="utf-8")
     about = ("--kafka", own_kafka.bootstrap, "--rules", str(path), "--log-format", "text")
-    done = edgeway("topics", "apply", *about[:4], "--partitions", "1", "--fix")
+    done = command("topics", "apply", *about[:4], "--partitions", "1", "--fix")
     assert done.returncode == 0, done.stdout + done.stderr
     role = Role(tmp_path, "up", "--partitions", "1", *about).start()
     try:

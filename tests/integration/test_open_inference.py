@@ -16,7 +16,7 @@ import pytest
 from tests.helpers.caller import Caller
 from tests.helpers.docker import ROOT
 from tests.helpers.kafka import Kafka
-from tests.helpers.roles import Role, edgeway
+from tests.helpers.roles import Role, command
 from tests.helpers.servers import MLServer
 from tests.workers.backends.contract import SECRET
 from workers.backends import Answer, Call, Row
@@ -178,7 +178,7 @@ def running(embedded_kafka: Kafka, mlserver: MLServer, tmp_path: Path) -> Iterat
     rules = tmp_path / "rules.json"
     rules.write_text(json.dumps(said), encoding="utf-8")
     kafka = ("--kafka", embedded_kafka.bootstrap, "--rules", str(rules))
-    done = edgeway("topics", "apply", *kafka, "--partitions", "1", "--fix")
+    done = command("topics", "apply", *kafka, "--partitions", "1", "--fix")
     assert done.returncode == 0, done.stdout + done.stderr
     role = Role(tmp_path, "up", "--partitions", "1", *kafka, "--log-format", "text").start()
     try:

@@ -14,7 +14,7 @@ import pytest
 from tests.helpers.caller import Caller
 from tests.helpers.kafka import Kafka
 from tests.helpers.redis import RedisServer
-from tests.helpers.roles import Role, edgeway
+from tests.helpers.roles import Role, command
 from tests.helpers.servers import LlamaServer
 
 pytestmark = pytest.mark.integration
@@ -55,7 +55,7 @@ def rules(tmp_path: Path, llama_server: LlamaServer) -> Path:
 @pytest.fixture
 def roles(own_kafka: Kafka, redis_server: RedisServer, rules: Path, tmp_path: Path) -> Iterator[list[Role]]:
     kafka = ("--kafka", own_kafka.bootstrap, "--rules", str(rules))
-    done = edgeway("topics", "apply", *kafka, "--partitions", "1", "--fix")
+    done = command("topics", "apply", *kafka, "--partitions", "1", "--fix")
     assert done.returncode == 0, done.stdout + done.stderr
     about = (*kafka, "--redis", redis_server.url, "--log-format", "text")
     app = ("--app", str(tmp_path / "app.py"))
@@ -97,7 +97,7 @@ async def test_a_request_is_answered_and_paid_by_its_tokens(
         answer = await caller.ask({"task": "say", "text": "the sow sat"})
         assert answer.body["sides"] == {"say": "local"}
         assert answer.body["cost"] == 0.0, "nobody was there to be paid"
-    done = edgeway("budget", "--redis", redis_server.url, "--rules", str(rules), "--json")
+    done = command("budget", "--redis", redis_server.url, "--rules", str(rules), "--json")
     assert json.loads(done.stdout)["all"] | {"left": 0} == {
         "limit": 2.0,
         "spent": pytest.approx(sum(costs)),

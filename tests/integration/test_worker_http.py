@@ -21,7 +21,7 @@ from tests.helpers.faulty_server import faulty
 from tests.helpers.inference_server import rest_answer
 from tests.helpers.kafka import Kafka
 from tests.helpers.redis import RedisServer, free_port
-from tests.helpers.roles import Role, edgeway, fetch
+from tests.helpers.roles import Role, command, edgeway, fetch
 
 APP = '''
 import time
@@ -245,7 +245,7 @@ async def test_kafka_and_http_share_one_worker(own_kafka: Kafka, app: Path, tmp_
     step = {"capability": "test/double", "side": "local"}
     rules.write_text(json.dumps({"builtin": False, "tasks": {"double": step}}), encoding="utf-8")
     about = ("--kafka", own_kafka.bootstrap, "--rules", str(rules), "--log-format", "text")
-    done = edgeway("topics", "apply", *about[:4], "--partitions", "1", "--fix")
+    done = command("topics", "apply", *about[:4], "--partitions", "1", "--fix")
     assert done.returncode == 0, done.stdout + done.stderr
     commands = [("worker", "--app", str(app)), ("router",), ("aggregator",)]
     roles = [Role(tmp_path, *words, *about).start() for words in commands]
@@ -267,19 +267,19 @@ async def test_kafka_and_http_share_one_worker(own_kafka: Kafka, app: Path, tmp_
     finally:
         for role in roles:
             role.kill()
-    nobody = edgeway("capabilities", "list", "--kafka", own_kafka.bootstrap)
+    nobody = command("capabilities", "list", "--kafka", own_kafka.bootstrap)
     assert (nobody.returncode, "no worker beats" in nobody.stderr) == (5, True)
 
 
 def _listed(kafka: str) -> None:
     """`edgeway capabilities` tells of the worker, from its heartbeats."""
-    shown = edgeway("capabilities", "list", "--kafka", kafka, "--json", "--wait", "10")
+    shown = command("capabilities", "list", "--kafka", kafka, "--json", "--wait", "10")
     assert shown.returncode == 0, shown.stderr
     (row,) = json.loads(shown.stdout)
     facts: dict[str, Any] = {"capability": "local/test/double", "workers": 1, "versions": ["1"]}
     assert {name: row[name] for name in facts} == facts
-    page = edgeway("capabilities", "show", "test/double", "--kafka", kafka)
+    page = command("capabilities", "show", "test/double", "--kafka", kafka)
     assert "Twice a number." in page.stdout
     assert "breaker: closed" in page.stdout
-    absent = edgeway("capabilities", "show", "test/absent", "--kafka", kafka)
+    absent = command("capabilities", "show", "test/absent", "--kafka", kafka)
     assert (absent.returncode, "local/test/double" in absent.stderr) == (5, True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.caller import new_id
-from tests.helpers.roles import edgeway, fetch
+from tests.helpers.roles import command, edgeway, fetch
 from tests.helpers.spine import Spine
 from tests.integration.spine.samples import SURE, SURE_INTENT, UNSURE, UNSURE_INTENT
 
@@ -26,12 +26,12 @@ def test_send_and_wait(spine: Spine, fmt: str) -> None:
 
 def test_send_explains_to_people(spine: Spine) -> None:
     name = new_id()
-    done = edgeway("send", "--kafka", spine.kafka, "--task", "intent", "--text", SURE, "--id", name, "--wait")
+    done = command("send", "--kafka", spine.kafka, "--task", "intent", "--text", SURE, "--id", name, "--wait")
     assert done.returncode == 0, done.stderr
     assert f"{name}: ok" in done.stdout
     assert SURE_INTENT in done.stdout
     assert "Step intent went to the edge" in done.stdout
-    shown = edgeway("results", "--kafka", spine.kafka, "--id", name)
+    shown = command("results", "--kafka", spine.kafka, "--id", name)
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout == done.stdout
 
@@ -40,23 +40,23 @@ def test_a_request_sent_again_finds_its_answer(spine: Spine, tmp_path: Path) -> 
     name = new_id()
     words = ("send", "--kafka", spine.kafka, "--wait", "--timeout", "20s")
     one = ("--task", "intent", "--text", SURE, "--id", name)
-    first, again = edgeway(*words, *one), edgeway(*words, *one)
+    first, again = command(*words, *one), command(*words, *one)
     assert (first.returncode, again.returncode) == (0, 0), again.stderr
     assert "answered before" not in first.stdout
     assert f"{name}: ok" in again.stdout
     assert "answered before" in again.stdout
     file = tmp_path / "again.jsonl"
     file.write_text(json.dumps({"id": name, "task": "intent", "inputs": {"text": SURE}}), encoding="utf-8")
-    third = edgeway(*words, "--file", str(file), "--json")
+    third = command(*words, "--file", str(file), "--json")
     assert third.returncode == 0, third.stderr
     assert json.loads(third.stdout)["id"] == name
     assert f"these are their results: {name}" in third.stderr
-    other = edgeway(*words, "--task", "intent", "--text", UNSURE, "--id", name)
+    other = command(*words, "--task", "intent", "--text", UNSURE, "--id", name)
     assert other.returncode == 1, "a conflict is no earlier answer"
 
 
 def test_an_error_result_has_its_own_exit_code(spine: Spine) -> None:
-    done = edgeway("send", "--kafka", spine.kafka, "--task", "intnet", "--text", SURE, "--wait")
+    done = command("send", "--kafka", spine.kafka, "--task", "intnet", "--text", SURE, "--wait")
     assert done.returncode == 1
     assert "known tasks: intent" in done.stdout
 
@@ -65,7 +65,7 @@ def test_a_file_of_requests(spine: Spine, tmp_path: Path) -> None:
     asked = [{"id": new_id(), "task": "intent", "text": text} for text in (SURE, UNSURE) * 20]
     file = tmp_path / "asked.jsonl"
     file.write_text("\n".join([*map(json.dumps, asked), "{no json"]), encoding="utf-8")
-    done = edgeway("send", "--kafka", spine.kafka, "--file", str(file), "--wait", "--json")
+    done = command("send", "--kafka", spine.kafka, "--file", str(file), "--wait", "--json")
     assert done.returncode == 2, done.stderr
     assert "line 41" in done.stderr
     assert "40 sent, 1 bad lines, 0 not acknowledged, 40 answered, 0 of them errors" in done.stderr

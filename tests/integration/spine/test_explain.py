@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.caller import Caller, new_id
-from tests.helpers.roles import edgeway
+from tests.helpers.roles import command
 from tests.helpers.spine import Spine
 from tests.integration.spine.samples import SURE, decomposed, images
 
@@ -34,7 +34,7 @@ def requests() -> list[dict[str, Any]]:
 
 async def explained(spine: Spine, file: Path, *words: str) -> list[dict[str, Any]]:
     about = ("--rules", str(spine.rules), "--json")
-    done = await asyncio.to_thread(edgeway, "explain", str(file), *about, *words)
+    done = await asyncio.to_thread(command, "explain", str(file), *about, *words)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -88,7 +88,7 @@ async def test_what_the_topics_hold_can_be_tried_under_other_rules(
     saved = tmp_path / "recorded.jsonl"
     about = ("--kafka", spine.kafka, "--from-topics", "--since", "1h", "--save", str(saved), "--json")
     done = await asyncio.to_thread(
-        edgeway, "backtest", str(spine.rules), "--against", str(spine.rules), *about
+        command, "backtest", str(spine.rules), "--against", str(spine.rules), *about
     )
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
@@ -106,6 +106,6 @@ async def test_what_the_topics_hold_can_be_tried_under_other_rules(
         assert [attempt["side"] for attempt in line["attempts"]][:1] == ["local"]
         assert line["at"] <= answer.record.timestamp
     assert lines[str(asked[0]["id"])]["feedback"]["verdict"] == "right"
-    again = await asyncio.to_thread(edgeway, "backtest", str(spine.rules), str(saved), "--json")
+    again = await asyncio.to_thread(command, "backtest", str(spine.rules), str(saved), "--json")
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["records"]["with_feedback"] >= 1

@@ -18,7 +18,7 @@ from schemas.messages import JoinEvent, Plan
 from schemas.rules import Rules, parse_rules
 from tests.helpers.caller import Caller, new_id
 from tests.helpers.kafka import Kafka, read_all
-from tests.helpers.roles import Role, edgeway, fetch
+from tests.helpers.roles import Role, command, fetch
 from tests.helpers.spine import PARTITIONS, Spine
 
 pytestmark = pytest.mark.integration
@@ -230,7 +230,7 @@ async def test_a_hundred_edits_under_load(
         assert figure(role, "edgeway_rules_refused") == 0
         assert role.said.count("is refused and rules") == EDITS // 3
     about = ("--kafka", spine.kafka, "--rules", str(spine.rules), "--partitions", str(PARTITIONS))
-    checked = await asyncio.to_thread(edgeway, "topics", "check", *about)
+    checked = await asyncio.to_thread(command, "topics", "check", *about)
     if form == "up":
         assert checked.returncode == 0, checked.stdout
     else:
