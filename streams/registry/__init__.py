@@ -3,11 +3,12 @@
 from streams.registry.breaker import Breaker
 from streams.registry.figures import Figures, Gate, Target, View
 from streams.registry.intake import observe_records
-from streams.registry.registry import BEAT_MS, GONE_MS, Registry, slow_limits
+from streams.registry.registry import BEAT_MS, GONE_MS, SILENT_MS, Registry, slow_limits
 
 __all__ = [
     "BEAT_MS",
     "GONE_MS",
+    "SILENT_MS",
     "Breaker",
     "Figures",
     "Gate",

@@ -13,6 +13,8 @@ from streams.registry.pace import Pace
 
 BEAT_MS = 2_000
 GONE_MS = 3 * BEAT_MS
+SILENT_MS = 8 * BEAT_MS
+QUIET_MS = 3 * BEAT_MS // 2
 MAX_BLIND_MS = 30_000
 HUNG_MS = 5_000
 HUNG_FACTOR = 10
@@ -57,7 +59,9 @@ class _Worker:
 class Registry:
     """Who offers what, by the heartbeats read so far.
 
-    A worker is gone three beats after its last one. That is measured at the end of what was read, not by
+    A worker is gone three beats after its last one, or eight where nobody's beat has come since: while a
+    broker dies Kafka takes no writes for some 10 s, and everyone seems dead. When a beat ends such a silence,
+    the others have another beat's time for theirs. That is measured at the end of what was read, not by
     the clock alone: a router that was paused would else believe everyone dead until it has caught up.
     Whoever feeds the registry calls `reached` after each look at the topic's end. After MAX_BLIND_MS
     without one the clock counts.
@@ -69,12 +73,17 @@ class Registry:
         self._breakers: dict[Key, Breaker] = {}
         self._paces: dict[Key, Pace] = {}
         self._horizon = 0
+        self._heard = 0
+        self._held_at = self._held_until = 0
         self._view: View | None = None
         self._fresh_until = 0
 
     def observe(self, heartbeat: Heartbeat, append_time: int) -> None:
         """Take a heartbeat appended at `append_time`; one older than its worker's last is dropped."""
         self._horizon = max(self._horizon, append_time)
+        if append_time - self._heard > QUIET_MS:
+            self._held_at, self._held_until = self._unless_silent(append_time), append_time + BEAT_MS
+        self._heard = max(self._heard, append_time)
         self._view = None
         known = self._workers.get(heartbeat.worker)
         if known is not None and append_time < known.seen:
@@ -137,7 +146,11 @@ class Registry:
             breaker.slow_ms = self._slow_ms.get(capability, SLOW_MS)
 
     def _reference(self, now: int) -> int:
-        return self._horizon if now - MAX_BLIND_MS < self._horizon < now else now
+        reference = self._horizon if now - MAX_BLIND_MS < self._horizon < now else now
+        return self._held_at if reference <= self._held_until else self._unless_silent(reference)
+
+    def _unless_silent(self, reference: int) -> int:
+        return min(reference, max(self._heard + QUIET_MS, reference - (SILENT_MS - GONE_MS)))
 
     def _snapshot(self, reference: int, now: int) -> View:
         self._forget(reference)

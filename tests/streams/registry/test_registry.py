@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from schemas.cards import Card, Heartbeat, Live, Offer
 from schemas.rules import parse_rules
-from streams.registry import GONE_MS, Registry, slow_limits
+from streams.registry import BEAT_MS, GONE_MS, SILENT_MS, Registry, slow_limits
 from streams.registry.breaker import OPEN_MS, TRIALS
 from streams.registry.registry import MAX_BLIND_MS
 
@@ -36,10 +36,34 @@ def test_a_beat_makes_its_capabilities_live():
 def test_three_missed_beats_and_it_is_gone():
     registry = Registry()
     registry.observe(beat(), 1000)
-    registry.reached(1000 + GONE_MS)
+    for at in range(1000, 1001 + GONE_MS, BEAT_MS):
+        registry.observe(beat("w2", offer("nlp/other")), at)
     assert registry.live("local", "nlp/intent", 1000 + GONE_MS) is not None
     registry.reached(1000 + GONE_MS + 1)
     assert registry.live("local", "nlp/intent", 1000 + GONE_MS + 1) is None
+    assert registry.live("local", "nlp/other", 1000 + GONE_MS + 1) is not None
+
+
+def test_where_everyone_falls_silent_it_is_kafka_for_some_time():
+    registry = Registry()
+    registry.observe(beat("w1"), 1000)
+    registry.observe(beat("w2", offer("nlp/other")), 2000)
+    registry.reached(2000 + SILENT_MS)
+    assert registry.live("local", "nlp/other", 2000 + SILENT_MS) is not None
+    registry.reached(2001 + SILENT_MS)
+    assert registry.live("local", "nlp/other", 2001 + SILENT_MS) is None
+
+
+def test_the_first_beat_after_a_silence_makes_nobody_dead():
+    registry = Registry()
+    registry.observe(beat("w1"), 1000)
+    registry.observe(beat("w2", offer("nlp/other")), 1000)
+    registry.observe(beat("w2", offer("nlp/other")), 9000)
+    assert registry.live("local", "nlp/other", 9000) is not None
+    assert registry.live("local", "nlp/intent", 9000 + BEAT_MS) is not None
+    registry.reached(9001 + BEAT_MS)
+    registry.observe(beat("w2", offer("nlp/other")), 9001 + BEAT_MS)
+    assert registry.live("local", "nlp/intent", 9001 + BEAT_MS) is None
 
 
 def test_what_was_not_read_yet_makes_nobody_dead():
@@ -205,7 +229,9 @@ def test_who_is_live_depends_on_the_last_beat_alone(beats):
     registry = Registry()
     now = 20_000
     last: dict[str, tuple[int, bool]] = {}
-    for worker, at, leaving in sorted(beats, key=lambda each: each[1]):
+    # Another worker beats all the time: no silence of all is taken for one of Kafka's.
+    steady = [("d", at, True) for at in range(0, now + 1, BEAT_MS)]
+    for worker, at, leaving in sorted([*beats, *steady], key=lambda each: each[1]):
         registry.observe(beat(worker, leaving=leaving), at)
         last[worker] = (at, leaving)
     registry.reached(now)
