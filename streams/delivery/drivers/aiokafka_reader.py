@@ -123,6 +123,11 @@ class Tail:
             ends = await seek_to_time(consumer, places, self._since)
             while True:
                 found = await consumer.getmany(timeout_ms=200, max_records=2000)
+                # Records that come at that moment make the client swallow a cancellation: who waits for our
+                # end would wait for ever.
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise asyncio.CancelledError
                 for records in found.values():
                     for record in records:
                         self._take(record)
