@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +15,7 @@ from edgeway.exchange.ports import Event
 from schemas import codec
 from schemas.errors import ERROR_CODES, SchemaError
 from schemas.messages import Failure, Request, Result
+from workers.backends.remote_retries import retry_after_s
 
 MSGPACK = "application/msgpack"
 _AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
@@ -67,7 +67,7 @@ def meaning_of(
     refusal = refusal_of(status, problem)
     # A proxy's 500 or 502 holds no problem; an Edgeway that has failed at a request says so in a result.
     if status in _AGAIN:
-        return Again(refusal, _retry_after_s(headers.get("retry-after"), now))
+        return Again(refusal, retry_after_s(headers.get("retry-after"), now.timestamp()))
     raise refusal
 
 
@@ -128,15 +128,3 @@ def _problem(body: bytes, kind: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _retry_after_s(text: str | None, now: datetime) -> float | None:
-    """Seconds of a Retry-After, which is a number of them or a date (RFC 9110, 10.2.3)."""
-    if text is None:
-        return None
-    if text.strip().isascii() and text.strip().isdigit():
-        return float(text)
-    try:
-        return max(0.0, (parsedate_to_datetime(text) - now).total_seconds())
-    except (ValueError, TypeError):
-        return None

@@ -64,6 +64,8 @@ def test_try_again() -> None:
     assert said(503, **{"retry-after": date}).retry_after_s == 30.0
     assert said(503, **{"retry-after": "Wed, 31 Dec 2025 00:00:30 GMT"}).retry_after_s == 0.0
     assert said(503, **{"retry-after": "soon"}).retry_after_s is None
+    for odd in ("Thu, 01 Jan 2026 00:00:30 +99999999999999", "Thu, 01 Jan 99999999999999999999 00:00:30 GMT"):
+        assert said(503, **{"retry-after": odd}).retry_after_s is None
     assert said(502, b"<html>bad gateway</html>").refusal.status == 502
 
 
