@@ -79,6 +79,20 @@ async def test_rows_share_calls_up_to_max_batch_over_grpc(server: GrpcServer) ->
     assert {metadata["edgeway-capability"] for _, metadata in server.requests} == {"math/double"}
 
 
+async def test_the_server_is_told_the_trace_both_ways(server: GrpcServer, rest: FaultyServer) -> None:
+    parent = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
+    for url in (server.url, rest.url):
+        backend = await loaded(url)
+        try:
+            calls = [Call("r/s/cloud/0", time.monotonic() + 5.0, parent)]
+            assert doubled(await asyncio.to_thread(backend.infer_calls, rows(1.0), calls)) == [2.0]
+        finally:
+            backend.close()
+    assert [metadata.get("traceparent") for _, metadata in server.requests] == [parent]
+    inferred = [call.headers.get("traceparent") for call in rest.calls if call.path.endswith("/infer")]
+    assert inferred == [parent]
+
+
 async def test_rows_share_calls_over_rest(rest: FaultyServer) -> None:
     backend = await loaded(rest.url, rows_per_call=4)
     try:

@@ -121,6 +121,18 @@ async def test_a_call_as_the_service_sees_it(server: FaultyServer, monkeypatch: 
     assert backend.card.calibrated is False
 
 
+async def test_the_service_is_told_the_trace(server: FaultyServer) -> None:
+    parent = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
+    backend = chat(server)
+    await backend.load()
+    try:
+        row, call = Row({"text": "a"}, {}), Call("r/s/cloud/0", time.monotonic() + 5.0, parent)
+        await asyncio.to_thread(backend.infer_calls, [row], [call])
+    finally:
+        backend.close()
+    assert [asked.headers.get("traceparent") for asked in server.calls] == [parent]
+
+
 async def test_the_path_stands_before_the_query(server: FaultyServer) -> None:
     backend = OpenAIBackend("cloud/a", url=server.url + "/openai/?api-version=7", model="m")
     assert (await ask(backend, Row({"text": "a"}, {})))[0].error is None
