@@ -72,10 +72,10 @@ class Explorer:
         begun = Succession()
         begun.tick()
         before, after = [begun], []
-        seen_before, seen_after = {self._name(begun, ordered=True)}, set()
+        seen_before, seen_after = {hash(self._name(begun, ordered=True))}, set()
 
-        def note(world: Succession, seen: set[Hashable], waiting: list[Succession], ordered: bool) -> bool:
-            name = self._name(world, ordered)
+        def note(world: Succession, seen: set[int], waiting: list[Succession], ordered: bool) -> bool:
+            name = hash(self._name(world, ordered))  # the names themselves would take gigabytes
             if name in seen:
                 return False
             seen.add(name)
@@ -162,7 +162,7 @@ class Explorer:
             return tuple(sorted(labels[offset] for offset in offsets))
 
         return (
-            tuple(tail) if ordered else (tuple(sorted(tail)), tuple(unread), world.end - world.position),
+            tuple(tail) if ordered else (tuple(sorted(tail)), tuple(unread), max(0, world.end - world.position)),
             tuple(sorted(labels)),
             tuple(sorted((key, result.status) for key, _, result in world.results)),
             tuple((named(one.finished), tuple(key for key, _ in one.answers)) for one in world.pending)

@@ -30,10 +30,10 @@ INSTEAD = answer("two", "local", 1)
 
 
 SMALL = [
-    pytest.param((ONE, WEAK, BETTER, TWO, INSTEAD), 580, 5_306, id="a weak and a better answer"),
-    pytest.param((ONE, BETTER, TWO, FAILED, INSTEAD), 580, 5_327, id="a failure and what comes instead"),
-    pytest.param((ONE, BETTER, BETTER, TWO, INSTEAD), 320, 3_187, id="an answer twice"),
-    pytest.param((ONE, ONE, WEAK, TWO, FAILED, INSTEAD), 2_433, 9_528, id="a plan twice"),
+    pytest.param((ONE, WEAK, BETTER, TWO, INSTEAD), 580, 4_975, id="a weak and a better answer"),
+    pytest.param((ONE, BETTER, TWO, FAILED, INSTEAD), 580, 4_985, id="a failure and what comes instead"),
+    pytest.param((ONE, BETTER, BETTER, TWO, INSTEAD), 320, 2_936, id="an answer twice"),
+    pytest.param((ONE, ONE, WEAK, TWO, FAILED, INSTEAD), 2_433, 9_104, id="a plan twice"),
 ]
 
 
@@ -51,4 +51,4 @@ def test_two_requests_and_three_partials_with_a_crash_at_every_point_of_every_or
 def test_two_requests_and_three_partials_each():
     explorer = Explorer((ONE, WEAK, BETTER, BETTER, TWO, FAILED, INSTEAD, INSTEAD))
     explorer.run()
-    assert explorer.states["before"] > 20_000
+    assert explorer.states["before"] > 60_000
