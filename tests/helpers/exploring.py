@@ -162,7 +162,9 @@ class Explorer:
             return tuple(sorted(labels[offset] for offset in offsets))
 
         return (
-            tuple(tail) if ordered else (tuple(sorted(tail)), tuple(unread), max(0, world.end - world.position)),
+            tuple(tail)
+            if ordered
+            else (tuple(sorted(tail)), tuple(unread), max(0, world.end - world.position)),
             tuple(sorted(labels)),
             tuple(sorted((key, result.status) for key, _, result in world.results)),
             tuple((named(one.finished), tuple(key for key, _ in one.answers)) for one in world.pending)
