@@ -16,6 +16,9 @@ from streams.privacy.masks import BadMask, restore
 from streams.references import Unresolved, resolve
 
 _NONE: frozenset[tuple[str, int]] = frozenset()
+CANCELLED = Failure(
+    code="cancelled", message="its caller cancelled it; ask again under another id for an answer"
+)
 _FORBIDDEN = Failure(
     code="no_placement", message="the privacy verdict closes the cloud to this request; start a local worker"
 )
@@ -113,6 +116,9 @@ class Join:
         self.heard_at = at
         if partial.cost:
             self.costs[partial.subtask] = max(partial.cost, self.costs.get(partial.subtask, 0.0))
+        if partial.error is not None and partial.error.code == CANCELLED.code:
+            # The worker has read the cancellation before us: this failure must start no other attempt.
+            self.refuse(CANCELLED)
         step = self.steps.get(place.step)
         if step is not None:
             step.take(self._unmasked(partial, place.side), place.side, place.attempt, at)

@@ -11,9 +11,6 @@ from streams.aggregator.join import Join
 OVERLOADED = Failure(
     code="overloaded", message="too many requests are open; send fewer at a time, or try again later"
 )
-CANCELLED = Failure(
-    code="cancelled", message="its caller cancelled it; ask again under another id for an answer"
-)
 
 
 def same(digest: str | None, other: str | None) -> bool:

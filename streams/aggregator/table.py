@@ -10,7 +10,7 @@ from streams.aggregator import refusals
 from streams.aggregator.answered import Answered
 from streams.aggregator.answers import answer, refusal
 from streams.aggregator.effects import Answer, Effects, Place
-from streams.aggregator.join import Dispatch, Join
+from streams.aggregator.join import CANCELLED, Dispatch, Join
 from streams.aggregator.leavings import paid_of
 from streams.aggregator.limits import Counts, Limits
 from streams.aggregator.orphans import Orphan, Orphans
@@ -138,8 +138,7 @@ class Table:
         join = self._joins.get(key)
         if join is None or join.doom is not None:
             return False
-        join.refuse(refusals.CANCELLED)
-        self._counts.cancelled += 1
+        join.refuse(CANCELLED)
         if not self.absorbing:
             self._timers.set(join, now)
         return True
@@ -203,8 +202,7 @@ class Table:
         while len(self._orphans) and self.size >= self._limits.bytes:
             self._drop_orphans(_ALL, effects, most=1)
         if join.id in self._cancelled:
-            self._counts.cancelled += 1
-            join.refuse(refusals.CANCELLED)
+            join.refuse(CANCELLED)
         # What is answered by itself holds nothing, unless a takeover must hear first what was answered.
         is_held = self.absorbing or (join.doom is None and join.plan.answer is None)
         if is_held and self.is_full and self.may_shed:
@@ -270,6 +268,7 @@ class Table:
         effects.finished.extend(offsets)
         join.is_over = True
         result = answer(join, self._strategies, now)
+        self._counts.cancelled += join.doom is CANCELLED
         effects.closed.append((join, result))
         self._say(join.id, join.plan.request, result, now, effects)
 

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.codec import decode
 from schemas.ids import conflicting, scoped
-from schemas.messages import Attempt, Checkpoint, Merge, Result, Step, Subtask
+from schemas.messages import Attempt, Checkpoint, Failure, Merge, Result, Step, Subtask
 from streams import metrics
 from streams.aggregator import Limits
 from streams.aggregator.answered import Answered
@@ -593,6 +593,19 @@ async def test_a_cancelled_request_is_answered_so_by_the_next_tick(world):
     host.aggregator.cancel(scoped("acme", "r"), world.clock.now())
     await host.settled()
     assert len(world.answers()) == 1
+
+
+async def test_a_cancelled_partial_closes_the_request_before_its_cancellation_is_read(world):
+    host = Host(world)
+    asked = plan("r")
+    error = Failure(code="cancelled", message="the caller cancelled the request")
+    world.append(asked)
+    world.append(partial(asked, error=error, output=None, confidence=None))
+    await host.settled()
+    assert [(found.id, found.error.code) for found in world.answers()] == [("r", "cancelled")]
+    host.aggregator.cancel("r", world.clock.now())
+    await host.settled()
+    assert host.aggregator.counts.cancelled == len(world.answers()) == 1
 
 
 async def test_a_plan_that_comes_after_its_cancellation_is_closed_at_once(world):

@@ -49,6 +49,22 @@ def test_a_weak_answer_starts_the_weak_attempt_with_the_inputs_of_the_request():
     assert (found.output, found.confidence, found.approximate) == ("s/cloud/1", 0.6, False)
 
 
+def test_a_worker_that_knows_of_the_cancellation_first_starts_no_other_attempt():
+    error = Failure(code="cancelled", message="the caller cancelled the request")
+    asked = plan()
+    told = partial(asked, error=error, output=None, confidence=None)
+    join = Join(asked, T0)
+    assert give(join, told) == []
+    found = result(join)
+    assert (found.status, found.error.code) == ("error", "cancelled")
+    # The next owner reads it out of the checkpoint.
+    before = Join(asked, T0)
+    before.take(told, parse_subtask_id(told.subtask), T0 + 10)
+    after = Join.restore(before.checkpoint(), T0 + 20)
+    assert after.advance(T0 + 30) == []
+    assert result(after).error.code == "cancelled"
+
+
 @pytest.mark.parametrize("confidence", [float("nan"), 0.0, 0.8999])
 def test_what_is_not_at_least_the_threshold_is_weak(confidence):
     asked = plan()
