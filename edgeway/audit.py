@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from schemas import codec, headers, ids
-from schemas.bounds import MAX_DEADLINE_MS
+from schemas.bounds import DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS
 from schemas.errors import SchemaError
 from schemas.messages import Failure, Format, Plan, Request, RequestInfo, Result
 from schemas.peek import peek_tenant
 from streams.delivery.records import Record
-from streams.router.admission import DEFAULT_DEADLINE_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ MAX_MONEY = 1e12
 Money = Annotated[float, Meta(ge=0, le=MAX_MONEY)]
 MAX_DEADLINE_MS = 600_000
 """The longest deadline a request may ask for: 10 minutes."""
+DEFAULT_DEADLINE_MS = 30_000
+"""That of a request for which neither its caller nor the rules name one."""
 DeadlineMs = Annotated[int, Meta(ge=1, le=MAX_DEADLINE_MS)]
 TENANT = r"^[A-Za-z0-9._-]{1,64}$(?!\n)"
 TENANT_WORDS = "1 to 64 of A-Z, a-z, 0-9, dot, underscore and hyphen"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas import codec, headers
-from schemas.bounds import MAX_MONEY
+from schemas.bounds import MAX_DEADLINE_MS, MAX_MONEY
 from schemas.cards import Card
 from schemas.claims import INLINE_BYTES
 from schemas.errors import ERROR_CODES, ErrorCode, Malformed, TooLarge
@@ -20,9 +20,6 @@ from schemas.values import check_value, least_size
 from streams.delivery import Outgoing, Record
 from workers.backends import Answer
 from workers.faults import FAULTS
-
-LONGEST_DEADLINE_MS = 600_000
-"""The most that a request may ask for: the deadline of an answer to a subtask whose own cannot be read."""
 
 
 def cost_of(answer: Answer, card: Card, price: Price | None = None, bound: float = 0.0) -> float:
@@ -115,9 +112,9 @@ class Partials:
                 continue
             try:
                 join = parse_subtask_id(subtask_id).request.encode()
-                partial = Partial(
-                    subtask=subtask_id, deadline=record.timestamp + LONGEST_DEADLINE_MS, error=failure
-                )
+                # Its own deadline cannot be read: the longest there is.
+                deadline = record.timestamp + MAX_DEADLINE_MS
+                partial = Partial(subtask=subtask_id, deadline=deadline, error=failure)
                 value = codec.encode(partial)
             except ValueError:
                 continue

@@ -8,12 +8,10 @@ from typing import Any, TypedDict
 import msgspec
 
 from schemas import codec
-from schemas.bounds import TENANT_WORDS
+from schemas.bounds import DEFAULT_DEADLINE_MS, TENANT_WORDS
 from schemas.errors import Malformed
 from schemas.messages import Privacy, Request
 
-DEFAULT_DEADLINE_MS = 30_000
-"""What a request without a deadline gets (docs/architecture.md)."""
 GRACE_S = 15.0
 """Beyond a request's deadline: an answer is promised a second after it, later where an owner has died."""
 

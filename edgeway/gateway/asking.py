@@ -18,6 +18,7 @@ from edgeway.gateway.problems import refused
 from edgeway.gateway.tenants import Tenants
 from edgeway.gateway.tracing import entered
 from edgeway.roles.bodies import unless_gone
+from schemas.bounds import DEFAULT_DEADLINE_MS
 from schemas.codec import digest_of
 from schemas.ids import scoped
 from schemas.messages import Format, Request, Result
@@ -25,8 +26,6 @@ from schemas.rules import Rules
 from streams.tracing.ids import parse, root
 from workers.http.forms import Reply
 
-DEADLINE_MS = 30_000
-"""Where neither the request nor the rules have one; the router's own default."""
 GRACE_S = 15.0
 """An answer may come so long after the deadline, where an aggregator was killed and another took over."""
 LOOK_BACK_MS = 5_000
@@ -111,7 +110,7 @@ class Asking:
         tenant = self._tenants.rule(request.tenant)
         rules = [self._rules.tasks.get(request.task)] if request.task else list(self._rules.tasks.values())
         of_task = max((rule.deadline_ms or 0 for rule in rules if rule is not None), default=0)
-        deadline_ms = request.deadline_ms or max(tenant.deadline_ms or 0, of_task) or DEADLINE_MS
+        deadline_ms = request.deadline_ms or max(tenant.deadline_ms or 0, of_task) or DEFAULT_DEADLINE_MS
         return deadline_ms / 1000 + GRACE_S
 
     async def _send(self, call: Call, request: Request, key: str, fmt: Format, *, waits: bool) -> Sent:

@@ -17,10 +17,9 @@ from edgeway.gateway.openapi_parts import (
     WHOLE,
     problems,
 )
+from schemas.bounds import DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS
 from schemas.cards import Card
-from schemas.messages import MAX_DEADLINE_MS
 from schemas.rules import Rules
-from workers.http.calls import DEADLINE_MS
 from workers.http.openapi import example
 from workers.http.paths import full
 
@@ -182,7 +181,7 @@ def _capability(path: str, card: Card | None) -> dict[str, Any]:
         content["text/plain"] = {"schema": {"type": "string"}}
     if "image" in names or card is None:
         content["image/*"] = {"schema": {"type": "string", "format": "binary"}}
-    deadline = {**_DEADLINE, "schema": {**_DEADLINE["schema"], "default": DEADLINE_MS}}  # type: ignore[dict-item]
+    deadline = {**_DEADLINE, "schema": {**_DEADLINE["schema"], "default": DEFAULT_DEADLINE_MS}}  # type: ignore[dict-item]
     return {
         "operationId": path.strip("/").replace("/", "."),
         "summary": (card.description if card else "")

@@ -7,14 +7,13 @@ from hashlib import blake2b
 import msgspec
 
 from schemas import codec, headers, ids
+from schemas.bounds import DEFAULT_DEADLINE_MS
 from schemas.errors import Malformed
 from schemas.headers import Headers
 from schemas.messages import Format, Request, RequestInfo, Verdict
 from schemas.peek import peek_id, peek_tenant
 from streams.delivery.records import Record
 from streams.tracing.ids import admitted as traced
-
-DEFAULT_DEADLINE_MS = 30_000
 
 
 class Admitted(msgspec.Struct, frozen=True):

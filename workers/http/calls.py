@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 import msgspec
 
+from schemas.bounds import DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS
 from schemas.errors import Malformed, SchemaError, TooLarge
 from schemas.ids import MAX_ID_BYTES, check_id
 from schemas.limits import MAX_RECORD_BYTES, check_size
-from schemas.messages import MAX_DEADLINE_MS
 from schemas.values import all_finite, check_value
 from streams.tracing import parse
 from workers.backends import Row
@@ -24,8 +24,6 @@ from workers.backends.json_schema import told
 from workers.http.forms import MSGPACK, Call, Wire
 from workers.http.problems import Refused
 
-DEADLINE_MS = 30_000
-"""Without a deadline of the caller's."""
 DEADLINE = "edgeway-deadline-ms"
 KEY = "idempotency-key"
 
@@ -112,7 +110,7 @@ def read_call(kind: str, body: bytes, headers: Mapping[str, str]) -> Call:
     try:
         asked = _asked(kind, body)
         key = key_of(headers.get(KEY), asked.id)
-        deadline = deadline_of(headers.get(DEADLINE), asked.deadline_ms) or DEADLINE_MS
+        deadline = deadline_of(headers.get(DEADLINE), asked.deadline_ms) or DEFAULT_DEADLINE_MS
         check_value(asked.inputs, "inputs")
         check_value(asked.params, "params")
         if kind == "msgpack" and not all_finite((asked.inputs, asked.params)):

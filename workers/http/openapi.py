@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from schemas.bounds import DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS
 from schemas.cards import Card
-from schemas.messages import MAX_DEADLINE_MS
-from workers.http.calls import DEADLINE_MS
 from workers.http.paths import full
 from workers.http.problems import MEDIA_TYPE
 
@@ -64,7 +63,7 @@ _DEADLINE = {
     "name": "Edgeway-Deadline-Ms",
     "in": "header",
     "description": "An answer is worth waiting for so long.",
-    "schema": {"type": "integer", "minimum": 1, "maximum": MAX_DEADLINE_MS, "default": DEADLINE_MS},
+    "schema": {"type": "integer", "minimum": 1, "maximum": MAX_DEADLINE_MS, "default": DEFAULT_DEADLINE_MS},
 }
 
 

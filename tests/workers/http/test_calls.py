@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from schemas.bounds import DEFAULT_DEADLINE_MS
 from schemas.limits import MAX_RECORD_BYTES
 from workers.backends import Row
-from workers.http.calls import DEADLINE_MS, check_length, kind_of, read_call
+from workers.http.calls import check_length, kind_of, read_call
 from workers.http.problems import Refused
 
 SECRET = "4111-secret"
@@ -58,7 +59,7 @@ def test_content_types_that_are_not_read(given: str) -> None:
 def test_the_keys_of_a_body_are_the_inputs() -> None:
     call = read({"text": "a", "params": {"x": 1}, "id": "mine"})
     assert call.row == Row({"text": "a", "params": {"x": 1}, "id": "mine"}, {})
-    assert (call.id, call.deadline_ms, call.max_batch, call.wire) == (None, DEADLINE_MS, None, "json")
+    assert (call.id, call.deadline_ms, call.max_batch, call.wire) == (None, DEFAULT_DEADLINE_MS, None, "json")
 
 
 def test_inputs_may_stand_beside_params() -> None:
