@@ -29,9 +29,15 @@ def output_as(result: Result, kind: type[T]) -> T:
 
     Raises:
         AnswerError: the result is an error.
-        TypeError: the output is no such thing; the text says at which key.
+        TypeError: the output is no such thing; the text says at which key. Also one that is too large for a
+            record: it is not in the result, but where `result.claim` says.
     """
     output: Any = raise_for_error(result).output
+    if output is None and result.claim is not None:
+        raise TypeError(
+            f"the output of request {result.id} is too large for a record and lies in the object store; a "
+            "gateway gives it at /requests/ID/output, or read `result.claim.dataref` yourself"
+        )
     try:
         return msgspec.convert(output, kind, strict=False)
     except msgspec.ValidationError as exc:

@@ -12,7 +12,7 @@ import edgeway
 from edgeway import client
 from edgeway.client.errors import FAILURES
 from schemas.errors import ERROR_CODES
-from schemas.messages import Failure, Result
+from schemas.messages import Claim, Failure, Result
 
 
 def test_public_names_exist_once() -> None:
@@ -75,4 +75,7 @@ def test_outputs_as_types() -> None:
     assert client.output_as(Result(id="a", status="ok", output=[1]), list[int]) == [1]
     with pytest.raises(TypeError, match=r"request a is no Intent: .*\$.intent"):
         client.output_as(Result(id="a", status="ok", output={"intent": 5}), Intent)
+    large = Result(id="b", status="ok", claim=Claim(dataref="file:///tmp/o/x", sha256="0" * 64, size=9))
+    with pytest.raises(TypeError, match="request b is too large for a record"):
+        client.output_as(large, Intent)
     assert client.raise_for_error(result) is result
