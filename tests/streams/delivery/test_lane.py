@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from prometheus_client import REGISTRY
 
 from schemas.messages import Failure
 from streams.delivery import Cleared, Outgoing, Place, Uncleared
@@ -39,6 +40,12 @@ def lane(posts: Posts, count: int = 5, refuse=lambda *_: (), suspicion: Suspicio
 
 
 OUT = Outgoing("out", None, b"o")
+
+
+def letters() -> float:
+    """How many dead letters of these lanes were counted."""
+    labels = {"topic": "in", "code": FAILURE.code}
+    return REGISTRY.get_sample_value("edgeway_dead_letters_total", labels) or 0.0
 
 
 def test_an_offset_is_finished_after_all_its_outputs_are_acknowledged() -> None:
@@ -93,7 +100,9 @@ def test_a_failed_record_is_written_with_its_answer() -> None:
     posts = Posts()
     answer = Outgoing("answers", None, b"sorry")
     it = lane(posts, refuse=lambda record, failure: (answer,))
+    before = letters()
     it.fail(LogRecord("in", 0, 10, value=b"bad"), FAILURE)
+    assert letters() == before + 1
     (written, _), *_ = posts.waiting
     assert [record.topic for record in written] == ["dead-letters", "answers"]
     assert written[0].value == b"bad"
