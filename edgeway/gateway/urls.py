@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Any
 
 import httpx
 
 from edgeway.gateway.problems import FieldRefused
-from workers.library.fetch import Allowed
+from workers.library.fetch import Allowed, is_public
 
 SUFFIX = "_url"
 MAX_URL = 8192
@@ -57,6 +56,6 @@ def _wrong(value: Any, allowed: Allowed) -> str | None:
 
 def _is_private(host: str) -> bool:
     try:
-        return not ipaddress.ip_address(host).is_global
+        return not is_public(host)
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")

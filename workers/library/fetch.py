@@ -105,7 +105,7 @@ class Fetcher:
             raise Unreachable("its host has no address") from error
         addresses = [str(entry[4][0]) for entry in found]
         # One private address among several is enough: which one is taken must not be left to chance.
-        if not all(_is_public(address) for address in addresses) and not self.allowed.names_address(
+        if not all(is_public(address) for address in addresses) and not self.allowed.names_address(
             host, port, scheme
         ):
             raise BadInput("its host has a private address")
@@ -155,7 +155,13 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _is_public(text: str) -> bool:
+def is_public(text: str) -> bool:
+    """Whether an IP address is of the public network: neither private nor reserved, nor leading to such a
+    one by translation.
+
+    Raises:
+        ValueError: it is no address.
+    """
     address = ipaddress.ip_address(text.partition("%")[0])
     mapped = getattr(address, "ipv4_mapped", None) or getattr(address, "sixtofour", None)
     if address in _NAT64:

@@ -16,7 +16,7 @@ from PIL import Image
 from schemas.rules import parse_rules
 from tests.helpers.endpoint import Endpoint, Reply, endpoint
 from workers.backends import Answer, Row, RulesFollower
-from workers.library.fetch import Allowed, Fetcher, _is_public
+from workers.library.fetch import Allowed, Fetcher, is_public
 from workers.library.image import ImageBackend, Wanted
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
@@ -266,4 +266,4 @@ def test_the_hosts_of_the_rules(host: str, port: int, scheme: str, covered: bool
     ],
 )
 def test_private_addresses(address: str, public: bool) -> None:
-    assert _is_public(address) is public
+    assert is_public(address) is public
