@@ -60,8 +60,8 @@ class Registry:
     """Who offers what, by the heartbeats read so far.
 
     A worker is gone three beats after its last one, or eight where nobody's beat has come since: while a
-    broker dies Kafka takes no writes for some 10 s, and everyone seems dead. When a beat ends such a silence,
-    the others have another beat's time for theirs. That is measured at the end of what was read, not by
+    broker dies Kafka takes no writes for some 10 s, and everyone seems dead. When such a silence ends, or a
+    time in which nothing could be read, all have another beat's time for theirs. That is measured at the end of what was read, not by
     the clock alone: a router that was paused would else believe everyone dead until it has caught up.
     Whoever feeds the registry calls `reached` after each look at the topic's end. After MAX_BLIND_MS
     without one the clock counts.
@@ -82,7 +82,7 @@ class Registry:
         """Take a heartbeat appended at `append_time`; one older than its worker's last is dropped."""
         self._horizon = max(self._horizon, append_time)
         if append_time - self._heard > QUIET_MS:
-            self._held_at, self._held_until = self._unless_silent(append_time), append_time + BEAT_MS
+            self._hold(append_time, append_time + BEAT_MS)
         self._heard = max(self._heard, append_time)
         self._view = None
         known = self._workers.get(heartbeat.worker)
@@ -96,8 +96,9 @@ class Registry:
 
     def reached(self, at: int) -> None:
         """Every beat appended before `at` has been observed."""
-        if at > self._horizon:
-            self._horizon = at
+        if at - self._horizon > QUIET_MS:
+            self._hold(self._horizon, at + BEAT_MS)
+        self._horizon = max(self._horizon, at)
 
     def knows(self, worker: str) -> bool:
         """Whether a beat of `worker` that offers something has been observed, and no farewell since."""
@@ -148,6 +149,12 @@ class Registry:
     def _reference(self, now: int) -> int:
         reference = self._horizon if now - MAX_BLIND_MS < self._horizon < now else now
         return self._held_at if reference <= self._held_until else self._unless_silent(reference)
+
+    def _hold(self, reference: int, until: int) -> None:
+        """Let nobody die of the time between `reference` and `until`."""
+        at = self._unless_silent(reference)
+        self._held_at = min(at, self._held_at) if reference <= self._held_until else at
+        self._held_until = until
 
     def _unless_silent(self, reference: int) -> int:
         return min(reference, max(self._heard + QUIET_MS, reference - (SILENT_MS - GONE_MS)))

@@ -19,7 +19,7 @@ from tests.faults.harness.cluster import PARTITIONS
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One record of `results`; `at` is its append time in ms, `said` what must not differ between records,
-    `side` that of a one-step answer.
+    `side` that of a one-step answer, `why` the message of an error.
     """
 
     partition: int
@@ -29,6 +29,7 @@ class Answer:
     approximate: bool
     said: int
     side: str | None = None
+    why: str = ""
 
 
 @dataclass(slots=True)
@@ -91,7 +92,8 @@ class Collector:
         error = None if result.error is None else result.error.code
         said = hash((result.status, repr(result.output), error))
         side = next(iter(result.sides.values())) if len(result.sides) == 1 else None
+        why = "" if result.error is None else result.error.message
         answer = Answer(
-            record.partition, record.timestamp, result.status, error, result.approximate, said, side
+            record.partition, record.timestamp, result.status, error, result.approximate, said, side, why
         )
         self.answers.setdefault(result.id, []).append(answer)

@@ -19,6 +19,7 @@ from tests.faults.harness.topic_records import read_topic
 
 GRACE_MS = 1_000
 """A promise of the architecture: an answer by the deadline plus one second."""
+MOST_UNWELL = 10
 TAKEOVER_S = 20.0
 SOON_MS = 1_000
 
@@ -54,6 +55,7 @@ class Report:
     longest_gap_s: dict[str, float] = field(default_factory=dict)
     slowest_s: dict[str, float] = field(default_factory=dict)
     unasked_exits: dict[str, list[int]] = field(default_factory=dict)
+    unwell: list[str] = field(default_factory=list)
     more: dict[str, Any] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
@@ -92,6 +94,9 @@ async def report_of(
         report.late += over > GRACE_MS
         report.latest_ms = max(report.latest_ms, over)
         _count_answers(report, found)
+        if found[0].code is not None and len(report.unwell) < MOST_UNWELL:
+            since = at_ms / 1000 - (at.faults[0].at if at.faults else sent.began)
+            report.unwell.append(f"{name}, asked {since:+.1f} s from the fault: {found[0].why}")
     report.answered = len(took)
     _latencies(report, list(took.values()))
     if sent.ended > sent.began:

@@ -48,10 +48,25 @@ def test_where_everyone_falls_silent_it_is_kafka_for_some_time():
     registry = Registry()
     registry.observe(beat("w1"), 1000)
     registry.observe(beat("w2", offer("nlp/other")), 2000)
+    for at in range(2000, 2000 + SILENT_MS, 500):
+        registry.reached(at)
     registry.reached(2000 + SILENT_MS)
     assert registry.live("local", "nlp/other", 2000 + SILENT_MS) is not None
     registry.reached(2001 + SILENT_MS)
     assert registry.live("local", "nlp/other", 2001 + SILENT_MS) is None
+
+
+def test_who_could_not_be_heard_may_speak_first():
+    registry = Registry()
+    registry.observe(beat("w1"), 1000)
+    registry.observe(beat("w2", offer("nlp/other")), 1000)
+    back = 1000 + SILENT_MS + GONE_MS
+    registry.reached(back)
+    registry.observe(beat("w2", offer("nlp/other")), back + BEAT_MS // 2)
+    assert registry.live("local", "nlp/intent", back + BEAT_MS // 2) is not None
+    registry.reached(back + 2 * BEAT_MS)
+    assert registry.live("local", "nlp/intent", back + 2 * BEAT_MS) is None
+    assert registry.live("local", "nlp/other", back + 2 * BEAT_MS) is not None
 
 
 def test_the_first_beat_after_a_silence_makes_nobody_dead():
