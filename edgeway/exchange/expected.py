@@ -51,10 +51,12 @@ class Expected:
         return key in self._sent or key in self._others
 
     def is_open(self, key: bytes) -> bool:
+        """Whether its answer is still to come."""
         return key in self._open
 
     @property
     def open(self) -> int:
+        """How many answers are still to come."""
         return len(self._open)
 
     def sent_at(self, key: bytes) -> int | None:

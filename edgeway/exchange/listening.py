@@ -43,6 +43,7 @@ class Listener:
         self._events: deque[Event] = deque()
 
     def add(self, events: list[Event]) -> None:
+        """Queue `events`, and wake who waits for them."""
         for event in events:
             self._events.append(event)
             if len(self._events) > self._most:
@@ -94,6 +95,7 @@ class Listeners:
         self._start()
 
     def remove(self, listener: Listener) -> None:
+        """Feed it no more."""
         self.count -= 1
         listeners = self._by_key[listener.key]
         listeners.remove(listener)
@@ -110,6 +112,7 @@ class Listeners:
         return self._task is not None and not self._task.done()
 
     async def close(self) -> None:
+        """Wake all listeners, which find themselves closed, and stop reading."""
         self._closed = True
         for listeners in self._by_key.values():
             for listener in listeners:

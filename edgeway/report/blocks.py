@@ -28,6 +28,8 @@ class Facts(NamedTuple):
 
 
 class Items(NamedTuple):
+    """A list of short texts."""
+
     texts: tuple[str, ...]
 
 
@@ -46,6 +48,8 @@ class Bars(NamedTuple):
 
 
 class Point(NamedTuple):
+    """One value of a chart."""
+
     category: str
     series: str
     value: float
@@ -76,6 +80,8 @@ class Link(NamedTuple):
 
 
 class Section(NamedTuple):
+    """A part of a report under a title of its own."""
+
     title: str
     blocks: tuple[Block, ...]
 

@@ -103,10 +103,12 @@ def number(value: int | float) -> str:
 
 
 def percent(value: float) -> str:
+    """A share in [0, 1] as it is read."""
     return f"{100 * value:.1f} %"
 
 
 def milliseconds(value: float) -> str:
+    """A time in ms as it is read, from 10 s on in seconds."""
     return (
         f"{value / 1000:,.1f} s"
         if value >= 10_000
@@ -117,6 +119,7 @@ def milliseconds(value: float) -> str:
 
 
 def size(count: int) -> str:
+    """A number of bytes as it is read."""
     for step, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if count >= step:
             return f"{count / step:.1f} {name}"

@@ -81,6 +81,7 @@ class Aggregator:
 
     @property
     def open_joins(self) -> int:
+        """How many requests wait for their parts, over all lanes."""
         return sum(len(tenure.table) for tenure in self._tenures.values())
 
     def oldest(self, now: int) -> int:
@@ -103,6 +104,7 @@ class Aggregator:
             tenure.begin(now, self._reader, self._clock, self.counts)
 
     def revoked(self, lane: Lane) -> None:
+        """Drop all state of `lane`; of a later one of the same partition nothing."""
         tenure = self._tenures.get(lane.partition)
         if tenure is not None and tenure.lane is lane:
             self.revoked_partition(lane.partition)
@@ -127,6 +129,7 @@ class Aggregator:
             await asyncio.wait(set(self._ending), timeout=CLOSE_S)
 
     async def handle(self, batch: Batch) -> None:
+        """Take in the records of `batch`, and write what follows from them."""
         tenure = self._tenure(batch.lane)
         if tenure is None or not batch.records:
             return

@@ -32,6 +32,7 @@ class Orphans:
         return self._count
 
     def add(self, key: str, orphan: Orphan) -> None:
+        """Keep `orphan` for the request with the scoped id `key`."""
         self._waiting.setdefault(key, []).append(orphan)
         self._order.append((key, orphan))
         self._count += 1

@@ -40,7 +40,9 @@ class Span(NamedTuple):
 class Tracer(Protocol):
     """Takes spans and never waits; what there is no room for is dropped and counted."""
 
-    def take(self, spans: Sequence[Span]) -> None: ...
+    def take(self, spans: Sequence[Span]) -> None:
+        """Export `spans` some time."""
+        ...
 
 
 def plan_span(
