@@ -151,6 +151,13 @@ async def load(caller: Caller) -> AsyncIterator[list[str]]:
     assert [name for name in sent if len(caller.all_of(name)) != 1] == []
 
 
+async def beats_are_read(caller: Caller) -> None:
+    """The workers' first beats go out once all roles are ready: until the router has them it refuses."""
+    async with asyncio.timeout(SEEN_S):
+        while (await caller.ask({"task": "work", "n": 0})).status != "ok":
+            await asyncio.sleep(POLL_S)
+
+
 def verify(rules_by_version: dict[str, Rules], plans: list[Plan], caller: Caller) -> set[str]:
     """Every plan and answer is of one version as a whole; the versions that planned something."""
     used = set()
@@ -209,6 +216,7 @@ async def test_edits_under_load(
     for role in roles:
         await asyncio.to_thread(role.wait_ready)
     async with Caller(spine.kafka) as caller:
+        await beats_are_read(caller)
         async with load(caller) as sent:
             for edit in range(1, edits + 1):
                 if edit % 3 == 0:
