@@ -24,11 +24,13 @@ _MAX_VALUES = 2**20
 # record has room for more values than these: each takes a byte.
 
 _MAX_OPEN = 2 * INNER_DEPTH
+_MAX_PENDING = 2**17
 
 _SCALARS = frozenset((type(None), bool, int, float, str, bytes))
 _NUMBERS = frozenset((int, float))
 _STR = frozenset((str,))
 _SIZED = frozenset((dict, list, tuple))
+_FLAT = frozenset((type(None), bool, int, float))
 
 
 def check_value(value: Any, what: str, depth: int = MAX_DEPTH) -> None:
@@ -66,14 +68,16 @@ def check_value(value: Any, what: str, depth: int = MAX_DEPTH) -> None:
 
 
 def least_size(value: Any, limit: int) -> int:
-    """A lower bound of the bytes that `value` takes in msgpack; counting stops above `limit`, so a value that
-    holds itself ends too.
+    """A lower bound of the bytes that `value` takes in msgpack; counting stops above `limit`. A value that
+    holds itself is above any.
 
     One text that is held a million times is small in memory, and no encoder stops while it writes.
     """
     total = 1
     pending = [value]
-    while pending and total <= limit:
+    for _ in range(_MAX_PENDING):
+        if not pending or total > limit:
+            return total
         item = pending.pop()
         kind = type(item)
         if kind is str or kind is bytes:
@@ -86,6 +90,31 @@ def least_size(value: Any, limit: int) -> int:
             total += len(item)
             if not _all_numbers(item):
                 pending += item
+        if len(pending) > _MAX_PENDING:
+            break
+    return _least(value, limit, {}, 0)
+
+
+def _least(item: Any, limit: int, known: dict[int, int], depth: int) -> int:
+    """The same, each container looked at once, however often it is held: counting the places of one that
+    held itself kept an event loop for ten seconds. `known` has their sizes; what lies deeper than in any
+    record counts 1."""
+    kind = type(item)
+    if kind is str or kind is bytes:
+        return 1 + len(item)
+    if kind not in _SIZED or depth > _MAX_OPEN:
+        return 1
+    size = known.get(id(item))
+    if size is not None:
+        return size
+    known[id(item)] = limit + 1  # met again before it is known, it holds itself
+    total = 1
+    for children in (item, item.values()) if kind is dict else (item,):
+        for child in children:
+            total += 1 if type(child) in _FLAT else _least(child, limit, known, depth + 1)
+            if total > limit:
+                break
+    known[id(item)] = total
     return total
 
 

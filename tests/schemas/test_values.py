@@ -45,6 +45,33 @@ def test_the_least_size_is_never_above_what_is_written(value: Any) -> None:
     assert least_size(value, 2**30) <= len(msgspec.msgpack.encode(value))
 
 
+@given(PLAIN)
+def test_the_least_size_of_many_containers_is_not_above_what_is_written_either(value: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("schemas.values._MAX_PENDING", 0)
+        assert least_size(value, 2**30) <= len(msgspec.msgpack.encode(value))
+
+
+def doubled() -> Any:
+    found: list[Any] = [1]
+    for _ in range(40):
+        found = [found, found]
+    return found
+
+
+def alone() -> Any:
+    found: list[Any] = []
+    found.append(found)
+    return found
+
+
+@pytest.mark.parametrize("value", [endless(), wide(), doubled(), alone()])
+def test_counting_what_holds_itself_takes_no_longer_where_the_limit_is_high(value: Any) -> None:
+    began = time.process_time()
+    assert least_size(value, 2**30) > 2**30
+    assert time.process_time() - began < 1.0
+
+
 @pytest.mark.parametrize("value", [endless(), wide(), ["x" * 1000] * 10**6, {"a": b"y" * 2000}])
 def test_the_least_size_stops_above_its_limit(value: Any) -> None:
     began = time.monotonic()
