@@ -26,6 +26,8 @@ def load_module(name: str, key: str) -> ModuleType:
         return _from_file(Path(name), key) if name.endswith(".py") else _from_name(name, key)
     except ModuleWrong:
         raise
+    except KeyboardInterrupt:
+        raise
     except RAISED as error:
         raise ModuleWrong(f"{key}: {name} fails to load: {type(error).__name__}: {error}") from error
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError
-
-RAISED = (Exception, SystemExit, GeneratorExit, CancelledError)
+RAISED = BaseException
 """Whatever a detector, decomposer or merge strategy raises. All are called without an await, so that none of
-these is a wish to end us: one request whose decomposer called `sys.exit` ended every router that read it.
-KeyboardInterrupt is left out, for the one at the keyboard.
+these is a wish to end us: one request whose decomposer called `sys.exit` ended every router that read it,
+and so did a panic of an extension written in Rust, which is no Exception either. KeyboardInterrupt goes on
+where a command may have been told so from the keyboard; a role hears that from its loop.
 """

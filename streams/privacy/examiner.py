@@ -109,6 +109,8 @@ class Examiner:
             return self._examined(parts)
         except Unexaminable as error:
             return Verdict(level="high", reasons=(error.reason,))
+        except KeyboardInterrupt:
+            raise
         except RAISED as error:  # a detector's error means local; its text may quote the payload
             log.error("the examination failed (%s); the payload stays local", type(error).__name__)
             return UNDECIDED

@@ -30,6 +30,8 @@ def verdict_of(request: Request, judge: Judge = declared) -> Verdict:
     """The judge's verdict, never below the declared level; `high` where the judge fails (fail closed)."""
     try:
         verdict = judge(request)
+    except KeyboardInterrupt:
+        raise
     except RAISED as error:  # whatever a detector raises means local; its text may quote the payload
         log.error("the privacy verdict failed (%s); the request stays local", type(error).__name__)
         return UNDECIDED

@@ -97,6 +97,8 @@ class Splitter:
             return found
         try:
             given = decompose(request)
+        except KeyboardInterrupt:
+            raise
         except RAISED as error:  # its text may quote the payload
             log.warning("the decomposer of the task %s raised %s", found.name, type(error).__name__)
             return _failed(found.name, f"raised {type(error).__name__}")

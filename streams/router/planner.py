@@ -275,6 +275,8 @@ class Planner:
         try:
             examiner = self._terms_of(task).examiner
             return verdict, examiner.mask(request.query, request.inputs, request.params)
+        except KeyboardInterrupt:
+            raise
         except RAISED as error:  # whatever a detector raises means local
             log.error("the mask failed (%s); the request stays local", type(error).__name__)
             return Verdict(level="high", reasons=verdict.reasons), {}

@@ -61,5 +61,7 @@ def _loaded(name: str, place: str) -> object:
         return found() if isinstance(found, type) else found
     except (ImportError, AttributeError, ValueError) as error:
         raise UnknownDetector(f"detector {name!r} cannot be loaded: {error}") from error
+    except KeyboardInterrupt:
+        raise
     except RAISED as error:
         raise UnknownDetector(f"detector {name!r} fails to load: {type(error).__name__}: {error}") from error

@@ -51,6 +51,7 @@ def test_a_file_is_read_anew(tmp_path):
     [
         ("x = 1", "marks no function"),
         ("raise SystemExit(3)", "fails to load: SystemExit: 3"),
+        ("raise BaseException(3)", "fails to load: BaseException: 3"),
         ("def f(:", "fails to load: SyntaxError"),
         ("import no_such_module_at_all", "fails to load: ModuleNotFoundError"),
         (LONGEST.replace('"longest"', '"collect"'), "'collect' is built in"),

@@ -124,7 +124,7 @@ def test_a_detector_that_fails_keeps_the_payload_and_its_text_out_of_the_log(
     assert "RuntimeError" in caplog.text
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit()])
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), BaseException("a panic")])
 def test_a_detector_that_wants_to_end_the_process_keeps_the_payload(error: BaseException) -> None:
     class Leaving:
         name = "leaving"

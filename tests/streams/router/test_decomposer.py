@@ -71,6 +71,14 @@ def leaves(request: Request) -> list[Any]:
     raise SystemExit(3)
 
 
+class Panic(BaseException):
+    """As extensions written in Rust raise it."""
+
+
+def panics(request: Request) -> list[Any]:
+    raise Panic("secret words of the payload")
+
+
 def gives_up(request: Request) -> list[Any]:
     raise asyncio.CancelledError
 
@@ -81,6 +89,7 @@ def gives_up(request: Request) -> list[Any]:
         (fails, "raised KeyError"),
         (leaves, "raised SystemExit"),
         (gives_up, "raised CancelledError"),
+        (panics, "raised Panic"),
         (lambda request: [], "gave 0 steps"),
         (lambda request: [{"name": f"s{n}"} for n in range(MAX_STEPS + 1)], f"gave {MAX_STEPS + 1} steps"),
         (lambda request: {"name": "s"}, "gave a dict"),
