@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import FrameType
 from typing import Any
 
 import msgspec
@@ -14,41 +11,27 @@ import msgspec
 from schemas.errors import Malformed
 from schemas.values import MAX_DEPTH, check_value
 from streams.merge.parts import Merged, Part, Strategy
+from streams.merge.watch import Overrun, Watch
+
+__all__ = ["LONGEST_S", "Overrun", "flaw", "guarded"]
 
 LONGEST_S = 1.0
 """How long a strategy may take; the aggregator does nothing else meanwhile."""
-
-
-class Overrun(BaseException):
-    """It took longer than LONGEST_S. No Exception: a loop around `except Exception` would go on for ever."""
+_watch = Watch()
 
 
 def guarded(strategy: Strategy, parts: Sequence[Part], params: Mapping[str, Any]) -> Any:
     """What `strategy` makes of copies of the parts, so that it cannot change what other plans hold.
 
-    Python code is ended after LONGEST_S, between two of its lines. One call of C that does not return (an
-    endless regular expression, `sleep`) cannot be ended from inside.
+    It is ended after LONGEST_S, between two instructions. One call of C that does not return (an endless
+    regular expression) cannot be ended from inside, nor can a loop that catches whatever is thrown at it.
 
     Raises:
         Overrun: it took longer.
-        Exception: whatever the strategy raises.
+        BaseException: whatever the strategy raises.
     """
     copies = [replace(part, output=copied(part.output)) for part in parts]
-    until = time.monotonic() + LONGEST_S
-
-    def look(frame: FrameType, event: str, given: Any) -> Any:
-        if time.monotonic() > until:
-            raise Overrun
-        return look
-
-    before = sys.gettrace()
-    if before is not None:  # a debugger or a measurement of coverage: whoever traces also looks on
-        return strategy(copies, copied(dict(params)))
-    sys.settrace(look)
-    try:
-        return strategy(copies, copied(dict(params)))
-    finally:
-        sys.settrace(before)
+    return _watch.call(lambda: strategy(copies, copied(dict(params))), LONGEST_S)
 
 
 def copied(value: Any) -> Any:

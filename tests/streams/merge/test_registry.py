@@ -3,15 +3,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from schemas.messages import Failure, Merge
-from streams.merge import BUILT_IN, Merged, Part, combine, guard, installed, registry
+from streams.merge import BUILT_IN, Merged, Part, combine, guard, installed, registry, watch
 from tests.helpers.docker import ROOT
 
 PARTS = [Part("a", {"secret": 4711}), Part("b", {"secret": 4712})]
+
+
+def throw(error):
+    raise error
 
 
 def test_a_strategy_is_called_with_the_params():
@@ -29,6 +34,8 @@ def test_a_strategy_is_called_with_the_params():
         lambda parts, params: parts[0].output["none"],
         lambda parts, params: {"not": "Merged"},
         lambda parts, params: sys.exit(471),
+        lambda parts, params: throw(KeyboardInterrupt("471")),
+        lambda parts, params: throw(BaseException("471")),
     ],
 )
 def test_a_strategy_that_fails_is_named_and_quotes_nothing(strategy):
@@ -82,27 +89,50 @@ def test_a_strategy_cannot_change_what_others_hold():
     assert given.params == {"given": [0]}
 
 
-@pytest.mark.parametrize("catches", [True, False])
-def test_a_strategy_that_does_not_end_is_ended_and_named(monkeypatch, catches):
-    monkeypatch.setattr(guard, "LONGEST_S", 0.05)
+def spins(parts, params):
+    while True:
+        pass
 
-    def endless(parts, params):
-        while True:
-            try:
+
+def catches_errors(parts, params):
+    while True:
+        try:
+            len(parts)
+        except Exception:  # noqa: BLE001 - as users write it
+            len(params)
+
+
+def tries_again(parts, params):
+    tries = 0
+    while True:
+        tries += 1
+        try:
+            while tries < 3:
                 len(parts)
-            except Exception:
-                if not catches:
-                    raise
+        except:  # noqa: E722 - the strategy of somebody who knows no better
+            continue
 
-    before = sys.gettrace()
-    sys.settrace(None)  # a measurement of coverage looks on itself
-    try:
-        failure = combine({"own": endless}, Merge(strategy="own"), PARTS)
-        assert sys.gettrace() is None
-    finally:
-        sys.settrace(before)
+
+@pytest.mark.parametrize("strategy", [spins, catches_errors, tries_again])
+def test_a_strategy_that_does_not_end_is_ended_and_named(monkeypatch, strategy):
+    monkeypatch.setattr(guard, "LONGEST_S", 0.05)
+    failure = combine({"own": strategy}, Merge(strategy="own"), PARTS)
     assert failure.code == "merge_failed"
     assert "'own' took longer" in failure.message
+    before = time.monotonic()
+    while time.monotonic() < before + 0.2:  # whoever comes next is left alone
+        assert combine({"own": lambda parts, params: Merged(1)}, Merge(strategy="own"), PARTS) == Merged(1)
+
+
+def test_a_strategy_that_ends_in_time_by_a_hair_harms_nobody(monkeypatch):
+    """Whenever the time is over, it is over for the strategy alone."""
+    monkeypatch.setattr(watch, "LOOK_S", 0.0)
+    monkeypatch.setattr(guard, "LONGEST_S", 0.0)
+    outcomes = set()
+    for turns in range(3000):
+        strategy = {"own": lambda parts, params, turns=turns: Merged(sum(1 for _ in range(turns)))}
+        outcomes.add(type(combine(strategy, Merge(strategy="own"), PARTS)))
+    assert outcomes == {Merged, Failure}
 
 
 def test_an_unknown_strategy_is_named_with_those_there_are():
