@@ -63,8 +63,8 @@ class Registry:
     broker dies Kafka takes no writes for some 10 s, and everyone seems dead. When such a silence ends, or a
     time in which nothing could be read, all have another beat's time for theirs. That is measured at the end
     of what was read, not by the clock alone: a router that was paused would else believe everyone dead until
-    it has caught up. Whoever feeds the registry calls `reached` after each look at the topic's end. After MAX_BLIND_MS
-    without one the clock counts.
+    it has caught up. Whoever feeds the registry calls `reached` after each look at the topic's end. After
+    MAX_BLIND_MS without one the clock counts.
     """
 
     def __init__(self, slow_ms: Mapping[str, int] | None = None) -> None:
