@@ -43,8 +43,8 @@ SCENARIOS: dict[str, Entry] = {
     "freeze-router": Entry(kills.freeze_router, Size(1_000, 40.0), Size(10_000, 100.0)),
     "freeze-aggregator": Entry(kills.freeze_aggregator, Size(1_000, 40.0), Size(10_000, 100.0)),
     "freeze-worker": Entry(kills.freeze_worker, Size(1_000, 40.0), Size(10_000, 100.0)),
-    "broker": Entry(brokers.broker_restart, Size(240, 40.0), Size(10_000, 100.0)),
-    "brokers": Entry(brokers.broker_lost, Size(600, 40.0), Size(10_000, 100.0)),
+    "broker": Entry(brokers.broker_restart, Size(240, 40.0, deadline_ms=60_000), Size(10_000, 100.0)),
+    "brokers": Entry(brokers.broker_lost, Size(600, 40.0, deadline_ms=60_000), Size(10_000, 100.0)),
     "odd-records": Entry(records.odd_records, Size(300, 50.0), Size(10_000, 100.0)),
     "killer": Entry(
         records.killer, Size(120, 20.0, deadline_ms=30_000), Size(3_000, 50.0, deadline_ms=30_000)
