@@ -38,11 +38,13 @@ def still_open(request_id: str, where: str, headers: tuple[tuple[str, str], ...]
     return Reply(202, JSON, body, (("Location", where), ("Retry-After", str(RETRY_S)), *headers))
 
 
-def location(request_id: str, tenant: str | None, until_ms: int) -> str:
-    """Where the answer to a request will be. `until_ms`, by when it is answered, lets a replica that was not
-    asked know that it is open."""
-    query: dict[str, Any] = {"until": until_ms} | ({"tenant": tenant} if tenant is not None else {})
-    return f"/requests/{quote(request_id, safe='')}?{urlencode(query)}"
+def location(request_id: str, tenant: str | None, until_ms: int | None, part: str = "") -> str:
+    """Where the answer to a request will be, or a `part` of it. `until_ms`, by when it is answered, lets a
+    replica that was not asked know that it is open; None where that is not known."""
+    query: dict[str, Any] = {"until": until_ms} if until_ms is not None else {}
+    query |= {"tenant": tenant} if tenant is not None else {}
+    path = f"/requests/{quote(request_id, safe='')}{'/' if part else ''}{part}"
+    return f"{path}{'?' if query else ''}{urlencode(query)}"
 
 
 def capability_reply(result: Result, capability: str, wire: Wire) -> Reply:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request as Http
 from starlette.responses import Response
+from starlette.routing import Route
 
 from edgeway.gateway.lobby import Seat
 from edgeway.gateway.tracing import Entered
@@ -31,6 +32,13 @@ class Call:
 
 
 Work = Callable[[Call], Awaitable[Reply | Response]]
+
+
+def any_method(path: str, handle: Callable[[Http], object]) -> Route:
+    """A route that leaves it to `handle` which methods it takes, those that nobody knows among them."""
+    route = Route(path, handle)
+    route.methods = None
+    return route
 
 
 def correlation(http: Http, request_id: str | None) -> str | None:

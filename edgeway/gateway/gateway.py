@@ -21,7 +21,7 @@ from edgeway.errors import EdgewayError
 from edgeway.exchange import Exchange
 from edgeway.gateway.answers import capability_reply, reply_of
 from edgeway.gateway.asking import Asking
-from edgeway.gateway.calls import Call, Work, check_method, correlation, response_of
+from edgeway.gateway.calls import Call, Work, any_method, check_method, correlation, response_of
 from edgeway.gateway.capabilities import read_capability_call
 from edgeway.gateway.lobby import Lobby
 from edgeway.gateway.openapi import document
@@ -48,7 +48,6 @@ from workers.library.fetch import Allowed
 
 log = logging.getLogger(__name__)
 
-ALL = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
 GONE = 499
 """Counted for callers who left; nobody reads it."""
 _SAID = [
@@ -128,7 +127,10 @@ class Gateway:
         """Follow `rules` from now on."""
         self._rules = rules
         self._allowed = Allowed(rules.hosts)
+        closed = self.tenants.closed
         self.tenants.adopt(rules)
+        if closed and not self.tenants.closed:
+            log.warning("rules %s hold no token any more: the gateway asks nobody for one now", rules.version)
         self._asking.adopt(rules)
 
     def routes(self) -> Sequence[BaseRoute]:
@@ -136,11 +138,11 @@ class Gateway:
             Route("/", self._home, methods=["GET"]),
             Route("/docs", self._docs, methods=["GET"]),
             Route("/openapi.json", self._document, methods=["GET"]),
-            Route("/route", self._guarded("route", self._route, "POST"), methods=ALL),
-            Route("/requests/{rest:any}", self._guarded("requests", self._requests.answer), methods=ALL),
-            Route("/local/{rest:any}", self._guarded("local", self._capability, "POST"), methods=ALL),
-            Route("/cloud/{rest:any}", self._guarded("cloud", self._capability, "POST"), methods=ALL),
-            Route("/{rest:any}", self._guarded("other", _nothing), methods=ALL),
+            any_method("/route", self._guarded("route", self._route, "POST")),
+            any_method("/requests/{rest:any}", self._guarded("requests", self._requests.answer)),
+            any_method("/local/{rest:any}", self._guarded("local", self._capability, "POST")),
+            any_method("/cloud/{rest:any}", self._guarded("cloud", self._capability, "POST")),
+            any_method("/{rest:any}", self._guarded("other", _nothing)),
         )
 
     def middleware(self) -> Sequence[Middleware]:

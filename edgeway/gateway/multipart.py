@@ -125,7 +125,7 @@ def fields_of(parts: list[Part]) -> tuple[dict[str, Any], list[tuple[str, Part]]
             if found or type(whole) is not dict:
                 raise Malformed("the part `request` is one JSON object, and stands once")
             found = dict(whole)
-        elif part.is_file:
+        elif part.is_file and part.name not in _OWN:
             files.append((part.name, part))
         else:
             add(texts, part.name, _text_value(part), own=_OWN)

@@ -116,8 +116,13 @@ def _requests() -> dict[str, Any]:
         "content": {"text/html": text, "text/markdown": text},
     }
     output = {
-        "description": "In the content type of the output; JSON where it is not claimed",
-        "content": {"application/json": {"schema": True}, "application/octet-stream": {}},
+        "description": "A claimed output in its own content type, of a value msgpack; else JSON, or msgpack "
+        "where that is accepted",
+        "content": {
+            "application/json": {"schema": True},
+            "application/msgpack": {},
+            "application/octet-stream": {},
+        },
     }
     waits = {"202": RESPONSES["open"], **_AWAY}
     return {

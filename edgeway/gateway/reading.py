@@ -18,7 +18,7 @@ from schemas.codec import decode_request
 from schemas.errors import SchemaError
 from schemas.limits import MAX_RECORD_BYTES
 from schemas.messages import Format, Request
-from workers.http.calls import DEADLINE, KEY, deadline_of, key_of, kind_of, too_large, wire_of
+from workers.http.calls import DEADLINE, KEY, check_encoding, deadline_of, key_of, kind_of, too_large, wire_of
 from workers.http.forms import Wire
 from workers.http.problems import Refused
 
@@ -42,6 +42,7 @@ async def read_request(http: Http, held: Held, uploads: Uploads, caller: str | N
         Refused: it cannot be read. The words quote nothing of it.
     """
     content_type = http.headers.get("content-type", "")
+    check_encoding(http.headers.get("content-encoding"))
     try:
         if content_type.lower().startswith("multipart/form-data"):
             body, fmt = await _form(http, held, uploads, caller, content_type), "msgpack"
@@ -118,8 +119,9 @@ async def _form(http: Http, held: Held, uploads: Uploads, caller: str | None, co
         http, held, reader.feed, most=uploads.most_bytes, within_s=FORM_S, too_large=uploads.too_large
     )
     found, files = fields_of(reader.parts())
-    tenant = caller if caller is not None else found.get("tenant")
-    inputs = await _files(files, uploads, tenant if isinstance(tenant, str) else None)
+    # Read before anything is kept: objects would be left of requests that are refused.
+    named = decode_request(msgspec.msgpack.encode(found), "msgpack").tenant
+    inputs = await _files(files, uploads, caller if caller is not None else named)
     if not inputs.keys().isdisjoint(found):
         raise refused("malformed", "a file has the name of another part, or of a key of the request")
     return msgspec.msgpack.encode({**found, **inputs})

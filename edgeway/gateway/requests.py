@@ -13,7 +13,7 @@ from starlette.requests import Request as Http
 from starlette.responses import Response
 
 from edgeway.exchange import Exchange
-from edgeway.gateway.answers import RETRY_S, shown, still_open
+from edgeway.gateway.answers import RETRY_S, location, shown, still_open
 from edgeway.gateway.asking import GRACE_S, Asking
 from edgeway.gateway.calls import Call, check_method
 from edgeway.gateway.downloads import Download
@@ -29,7 +29,7 @@ from schemas.errors import Malformed
 from schemas.ids import check_id, scoped
 from schemas.messages import Result
 from workers.http.calls import wire_of
-from workers.http.forms import JSON, Reply
+from workers.http.forms import JSON, MSGPACK, Reply
 from workers.http.problems import Refused
 
 PARTS = ("events", "report", "output")
@@ -81,7 +81,7 @@ class Requests:
             return self._events(call, asked)
         result = await self._result(call, asked)
         if result is None:
-            return still_open(asked.id, call.http.url.path)
+            return still_open(asked.id, location(asked.id, asked.tenant, asked.until or None, asked.part))
         if asked.part == "report":
             # A chart takes up to half a second.
             return await asyncio.to_thread(_report, result, accept(call.http))
@@ -178,6 +178,8 @@ class Requests:
             return Download(data, media_type, headers, call.seat.leave)
         if isinstance(result.output, bytes):
             return Response(result.output, 200, headers, "application/octet-stream")
+        if wire_of("json", accept(call.http)) == "msgpack":
+            return Response(msgspec.msgpack.encode(result.output), 200, headers, MSGPACK)
         return Response(msgspec.json.encode(result.output), 200, headers, JSON)
 
 

@@ -38,7 +38,8 @@ def document(result: Result, *, title: str | None = None, links: bool = False) -
     found: list[Block] = list(_notes(result, language))
     claim = result.claim if output is None else claim_of(output)
     if claim is not None:
-        text, path = of_claim(claim, language), f"/requests/{quote(result.id, safe='')}/output"
+        whose = f"?tenant={quote(result.tenant)}" if result.tenant is not None else ""
+        text, path = of_claim(claim, language), f"/requests/{quote(result.id, safe='')}/output{whose}"
         found.append(Link(text, path) if links else Text(text))
     elif output is not None:
         found += financial(output, values, language) if finance else values.blocks(output)

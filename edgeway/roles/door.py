@@ -11,6 +11,7 @@ from typing import Any
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -19,6 +20,7 @@ from starlette.routing import BaseRoute, Route
 from edgeway.errors import PortTaken
 from edgeway.roles import gauges
 from edgeway.roles.guard import KEEP_ALIVE_S, MOST_HEAD_BYTES, guarded
+from workers.http.problems import Refused, of_refusal
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -65,7 +67,28 @@ def door(
     gauges.begin()
     own: list[BaseRoute] = [Route("/healthz", healthz), Route("/readyz", readyz)]
     own += [Route("/metrics", exposition)] if metrics else []
-    return Starlette(routes=[*own, *routes], middleware=middleware)
+    told: Any = {HTTPException: _refused, Exception: _failed}
+    return Starlette(routes=[*own, *routes], middleware=middleware, exception_handlers=told)
+
+
+async def _refused(_request: Request, error: HTTPException) -> Response:
+    headers = tuple((error.headers or {}).items())
+    return _said(
+        Refused(
+            "invalid_request", error.detail, status=error.status_code, title=error.detail, headers=headers
+        )
+    )
+
+
+async def _failed(_request: Request, _error: Exception) -> Response:
+    return _said(
+        Refused("internal", "the answer could not be written; see the log", title="The request failed")
+    )
+
+
+def _said(refused: Refused) -> Response:
+    reply = of_refusal(refused)
+    return Response(reply.body, reply.status, dict(reply.headers), reply.media_type)
 
 
 class _Server(uvicorn.Server):

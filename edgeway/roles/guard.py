@@ -8,6 +8,8 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from workers.http.problems import Refused, of_refusal
+
 HEAD_S = 10.0
 """A connection may take so long over the head of a request before it is cut."""
 READ_S = 30.0
@@ -51,6 +53,20 @@ class Guarded(H11Protocol):
         unread = self.conn.their_state is h11.SEND_BODY
         self._watch(LINGER_S if unread else KEEP_ALIVE_S + HEAD_S)
         super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP as everything else is refused, and close."""
+        reply = of_refusal(Refused("malformed", "this is no HTTP that can be read", title="No valid HTTP"))
+        size = str(len(reply.body)).encode()
+        headers = [(b"content-type", reply.media_type.encode()), (b"content-length", size)]
+        headers.append((b"connection", b"close"))
+        events = (
+            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+            h11.Data(data=reply.body),
+        )
+        for event in (*events, h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def pause_writing(self) -> None:
         super().pause_writing()

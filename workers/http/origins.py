@@ -13,7 +13,10 @@ def may_call(origin: str, host: str, *, here_alone: bool) -> bool:
     reached from this machine alone (`here_alone`), its own pages have no name of the public DNS: whoever owns
     such a name can have it point here, and then his pages and this door are of one origin.
     """
-    parts = urlsplit(origin)
+    try:
+        parts = urlsplit(origin)
+    except ValueError:  # brackets that hold no address, or characters that turn into others
+        return False
     if parts.netloc.lower() != host.lower() or not parts.hostname:
         return False
     return not here_alone or not _is_public(parts.hostname)

@@ -104,6 +104,43 @@ async def test_a_large_file_goes_by_claim_to_its_tenants_place(tmp_path: Any) ->
     await store.close()
 
 
+@pytest.mark.parametrize(
+    ("data", "name", "code"),
+    [
+        ({"task": "a", "tenant": "../other"}, "image", "malformed"),
+        ({"task": "a", "tenant": ""}, "image", "malformed"),
+        ({"task": "a", "deadline_ms": "soon"}, "image", "malformed"),
+        ({"task": "a"}, "inputs", "malformed"),
+        ({}, "task", "too_large"),
+        ({"task": "a"}, "id", "too_large"),
+    ],
+)
+async def test_nothing_is_kept_of_a_request_that_is_none(
+    tmp_path: Any, data: dict[str, str], name: str, code: str
+) -> None:
+    store = open_store(tmp_path.as_uri())
+    async with gateway(objects=Objects(local=store)) as served:
+        file = ("a", b"x" * (1024 * 1024 + 1), "text/plain")
+        answer = await served.client.post("/route", data=data, files={name: file})
+        assert answer.status_code in (400, 413), answer.text
+        assert answer.json()["code"] == code
+        assert served.exchange.sent == []
+    assert list(tmp_path.iterdir()) == []
+    await store.close()
+
+
+async def test_keys_of_the_request_may_come_as_files(tmp_path: Any) -> None:
+    store = open_store(tmp_path.as_uri())
+    async with gateway(objects=Objects(local=store)) as served:
+        inputs = b'{"text": "%s"}' % (b"x" * INLINE_BYTES)
+        files = {"inputs": ("i.json", inputs), "task": ("t", b"summarize"), "deadline_ms": ("d", b"900")}
+        answer = await served.client.post("/route", files=files)
+        assert answer.status_code == 200, answer.text
+        (sent,) = served.exchange.sent
+        assert (sent.task, sent.deadline_ms, len(sent.inputs["text"])) == ("summarize", 900, INLINE_BYTES)
+    await store.close()
+
+
 async def test_without_a_store_what_fits_no_record_is_refused() -> None:
     async with gateway() as served:
         files = [("image", ("a", b"x" * 1_900_000, "image/png"))]

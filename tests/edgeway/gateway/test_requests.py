@@ -73,6 +73,23 @@ async def test_another_replica_knows_by_the_location_that_a_request_is_open() ->
         assert (await other.client.get("/requests/r2?until=soon")).status_code == 400
 
 
+async def test_what_is_open_says_all_that_its_answer_needs_in_any_language() -> None:
+    """Whoever follows a Location gets one that leads on: with its tenant, and by when it is answered."""
+    async with gateway(never) as served:
+        body, later = {"task": "voice", "id": "é漢/x ?", "tenant": "acme"}, {"Prefer": "respond-async"}
+        where = (await served.route(body, headers=later)).headers["location"]
+    async with gateway() as other:
+        for _ in range(3):
+            answer = await other.client.get(where)
+            assert (answer.status_code, answer.headers["location"]) == (202, where)
+            where = answer.json()["location"]
+        for part in ("report", "output"):
+            place = where.replace("?", f"/{part}?")
+            assert (await other.client.get(place)).headers["location"] == place
+        other.exchange.reply(Result(id="é漢/x ?", tenant="acme", status="ok", output=1))
+        assert (await other.client.get(where)).json()["output"] == 1
+
+
 async def test_a_request_is_cancelled_once() -> None:
     async with gateway(never) as served:
         waiting = asyncio.create_task(served.route({"task": "summarize", "id": "r", "tenant": "acme"}))
@@ -184,6 +201,9 @@ async def test_outputs_alone(tmp_path: Any) -> None:
             away = await served.client.get(f"/requests/{name}/output?tenant=acme")
             assert (away.status_code, away.json()["code"]) == (502, "object_missing")
         assert (await served.client.get("/requests/small/output")).json() == {"a": 1}
+        packed = await served.client.get("/requests/small/output", headers={"Accept": "application/msgpack"})
+        assert packed.headers["content-type"] == "application/msgpack"
+        assert msgspec.msgpack.decode(packed.content) == {"a": 1}
         assert (await served.client.get("/requests/raw/output")).content == b"\x00"
         assert (await served.client.get("/requests/big/output")).status_code == 404, "another tenant's"
     await store.close()
@@ -202,4 +222,8 @@ async def test_reports() -> None:
         assert page.headers["content-type"].startswith("text/html")
         assert "<script>x" not in page.text
         assert page.headers["content-security-policy"].startswith("sandbox")
+        claim = Claim(dataref="file:///a/b", sha256="0" * 64, size=9)
+        served.exchange.reply(Result(id="big", tenant="acme", status="ok", claim=claim))
+        apart = await served.client.get("/requests/big/report?tenant=acme")
+        assert "/requests/big/output?tenant=acme" in apart.text
         assert (await served.client.get("/requests/none/report")).status_code == 404

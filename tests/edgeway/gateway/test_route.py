@@ -241,6 +241,30 @@ async def test_other_paths_and_methods() -> None:
         assert (await served.client.get("/")).status_code == 307
 
 
+@pytest.mark.parametrize("path", ["/route", "/requests/a", "/local/nlp/summarize", "/nowhere", "/healthz"])
+@pytest.mark.parametrize("method", ["PROPFIND", "get", "OPTIONS", "PUT"])
+async def test_whatever_is_no_answer_is_a_problem(method: str, path: str) -> None:
+    async with gateway() as served:
+        request = served.client.build_request("POST", "/", content=b"{}")
+        request.method, request.url = method, request.url.copy_with(raw_path=path.encode())
+        answer = await served.client.send(request)
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["status"] == answer.status_code
+        assert answer.status_code == (405 if "allow" in answer.headers else 404)
+        assert answer.headers.get("allow", "POST") in ("POST", "GET, DELETE")
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "application/msgpack", "multipart/form-data; boundary=x"]
+)
+async def test_a_compressed_body_is_refused_whatever_it_is(kind: str) -> None:
+    async with gateway() as served:
+        headers = {"Content-Encoding": "gzip", "Content-Type": kind}
+        answer = await served.client.post("/route", content=b'{"task": "summarize"}', headers=headers)
+        assert answer.status_code == 415
+        assert served.exchange.sent == []
+
+
 async def test_pages_of_other_origins() -> None:
     from streams.settings import Settings
 
@@ -249,6 +273,8 @@ async def test_pages_of_other_origins() -> None:
         refused = await served.route({"task": "summarize"}, headers=foreign)
         assert refused.status_code == 403
         assert "access-control-allow-origin" not in refused.headers
+        for none in ("http://[", "null", "http://a]b"):
+            assert (await served.route({"task": "summarize"}, headers={"Origin": none})).status_code == 403
     async with gateway(settings=Settings(cors_origins=("https://app.example.com",))) as served:
         answer = await served.route({"task": "summarize"}, headers=foreign)
         assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, foreign["Origin"])

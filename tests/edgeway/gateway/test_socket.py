@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -155,6 +156,18 @@ async def test_a_stop_waits_no_longer_than_it_may() -> None:
         assert 0.15 < time.monotonic() - began < 2.0
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
+
+
+async def test_what_is_no_http_is_told_so_as_a_problem() -> None:
+    async with gateway(socket=True) as served:
+        for head in ("GET /requests/漢 HTTP/1.1", "nonsense", "POST /route HTTP/1.1\r\nContent-Length: -1"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+            writer.write(f"{head}\r\n\r\n".encode())
+            said, _, body = (await asyncio.wait_for(reader.read(), 5)).partition(b"\r\n\r\n")
+            assert said.startswith(b"HTTP/1.1 400 "), head
+            assert b"application/problem+json" in said
+            assert json.loads(body)["code"] == "malformed"
+            writer.close()
 
 
 async def test_connections_beyond_the_bound_are_cut() -> None:

@@ -52,7 +52,7 @@ async def test_results_are_their_tenants_alone() -> None:
         assert (await served.route({"task": "voice", "id": "r"}, headers=bearer("t-beta"))).status_code == 200
 
 
-async def test_tokens_follow_the_rules() -> None:
+async def test_tokens_follow_the_rules(caplog: pytest.LogCaptureFixture) -> None:
     async with gateway() as served:
         assert (await served.route({"task": "summarize"})).status_code == 200
         served.gateway.adopt(parse_rules(_rules(TOKENS)))
@@ -60,6 +60,10 @@ async def test_tokens_follow_the_rules() -> None:
         assert (await served.route({"task": "summarize"}, headers=bearer("t-beta"))).status_code == 200
         served.gateway.adopt(parse_rules(_rules({"tenants": {"acme": TOKENS["tenants"]["acme"]}})))
         assert (await served.route({"task": "summarize"}, headers=bearer("t-beta"))).status_code == 401
+        assert caplog.text == ""
+        served.gateway.adopt(parse_rules(_rules({"tenants": {"acme": {"tokens": []}}})))
+        assert (await served.route({"task": "summarize"})).status_code == 200
+        assert "no token any more" in caplog.text, "whoever removed the last one must hear what that means"
 
 
 async def test_how_fast_a_tenant_may_send() -> None:

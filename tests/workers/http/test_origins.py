@@ -24,6 +24,8 @@ def test_a_doors_own_pages_may_call(host: str) -> None:
     assert may_call(f"http://{host}".upper(), host, here_alone=True)
     for other in ("null", "", "http://", "http://evil.example", f"http://{host}.evil.example", f"{host}"):
         assert not may_call(other, host, here_alone=False)
+    for none in ("http://[", "http://[x]", "http://a\u2100"):
+        assert not may_call(none, host, here_alone=False)
 
 
 @pytest.mark.parametrize("host", REBOUND)
