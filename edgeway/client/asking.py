@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
 import msgspec
 
-from schemas import codec
+from schemas import codec, ids
 from schemas.bounds import DEFAULT_DEADLINE_MS, TENANT_WORDS
-from schemas.errors import Malformed
+from schemas.errors import Malformed, SchemaError
 from schemas.messages import Privacy, Request
 
 GRACE_S = 15.0
 """Beyond a request's deadline: an answer is promised a second after it, later where an owner has died."""
+
+
+IdOf = Callable[[Any], str]
+Named = str | None | SchemaError
+"""What `named` gives: an id, none, or why there is none."""
 
 
 class AskedAlike(TypedDict, total=False):
@@ -69,8 +75,51 @@ def request_of(task: str | None, asked: Asked, new_id: str) -> Request:
 def wait_of(deadline_ms: int | None, timeout_s: float | None) -> float:
     """How long a caller waits, in seconds: as said, else the request's deadline and GRACE_S."""
     if timeout_s is not None:
-        return timeout_s
+        return seconds(timeout_s)
     return (DEFAULT_DEADLINE_MS if deadline_ms is None else deadline_ms) / 1000 + GRACE_S
+
+
+def seconds(timeout_s: Any) -> float:
+    """`timeout_s` itself.
+
+    Raises:
+        Malformed: it is no number; told before anything is sent.
+    """
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or math.isnan(timeout_s):
+        raise Malformed(f"timeout_s is a number of seconds, not {type(timeout_s).__name__}")
+    return float(timeout_s)
+
+
+def key_of(request_id: Any, tenant: str | None) -> str:
+    """The scoped id of a request that was sent before.
+
+    Raises:
+        Malformed: no request can have had this id, or this tenant.
+    """
+    asked: Asked = {"id": request_id}
+    if tenant is not None:
+        asked["tenant"] = tenant
+    if not isinstance(request_id, str):
+        raise Malformed(f"the id of a request is a text, not {type(request_id).__name__}")
+    request_of("-", asked, request_id)
+    return ids.scoped(tenant, request_id)
+
+
+def named(id_of: IdOf | None, item: Any) -> Named:
+    """The id that a caller's `id_of` has for one input of a `map`; where it fails, what its Result says.
+
+    An error of its own must not pass for one of the inputs: a StopIteration would end the map early, without
+    a word.
+    """
+    if id_of is None:
+        return None
+    try:
+        found: Any = id_of(item)
+    except Exception as exc:  # noqa: BLE001 - the caller's code; its text may quote the input
+        return Malformed(f"`ids` has failed at this input: {type(exc).__name__}")
+    if not isinstance(found, str):
+        return Malformed(f"`ids` gave no text for this input, but {type(found).__name__}")
+    return found
 
 
 def inputs_of(item: Any) -> Mapping[str, Any]:

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 from msgspec.structs import replace
 
-from edgeway.client.asking import Asked, AskedAlike, inputs_of, request_of, wait_of
+from edgeway.client.asking import (
+    Asked,
+    AskedAlike,
+    IdOf,
+    Named,
+    inputs_of,
+    key_of,
+    named,
+    request_of,
+    seconds,
+    wait_of,
+)
 from edgeway.client.errors import ClientClosed, RequestTimeout
 from edgeway.client.mapping import Windowed, total_of
 from edgeway.client.pending import Pending
@@ -30,7 +41,6 @@ CONCURRENCY = 32
 HELD_S = 60.0
 """A submitted request that nobody asks about is let go so long after its caller would have."""
 Item = Mapping[str, Any] | str
-IdOf = Callable[[Any], str]
 
 
 def new_id() -> str:
@@ -127,8 +137,9 @@ class Caller:
         Raises: as `route`; UnknownRequest over HTTP, where Kafka can only wait in vain.
         """
         self._require_open()
+        timeout_s = seconds(timeout_s)
         tenant = self._tenant if tenant is None else tenant
-        key = (ids.scoped(tenant, id), None)
+        key = (key_of(id, tenant), None)
         wait = self._waits.join(key, id, lambda _sent: self._transport.result(id, tenant))
         return await wait.within(timeout_s)
 
@@ -137,7 +148,9 @@ class Caller:
         comes all the same, as the error `cancelled` or as what it was already.
         """
         self._require_open()
-        await self._transport.cancel(id, self._tenant if tenant is None else tenant)
+        tenant = self._tenant if tenant is None else tenant
+        key_of(id, tenant)
+        await self._transport.cancel(id, tenant)
 
     async def stream(
         self, task: str | None = None, *, timeout_s: float | None = None, **asked: Unpack[Asked]
@@ -186,7 +199,7 @@ class Caller:
         self._require_open()
 
         def work(item: Item) -> Any:
-            return self.settled(item, task, None if ids is None else ids(item), timeout_s, asked)
+            return self.settled(item, task, named(ids, item), timeout_s, asked)
 
         window = Windowed(inputs, work, concurrency, ordered)
         with bar(task or "map", total_of(inputs), progress) as shown:
@@ -196,11 +209,13 @@ class Caller:
                     yield result
 
     async def settled(
-        self, item: Item, task: str | None, chosen: str | None, timeout_s: float | None, asked: AskedAlike
+        self, item: Item, task: str | None, chosen: Named, timeout_s: float | None, asked: AskedAlike
     ) -> Result:
         """One input of a `map`: its Result, whatever happens but the end of the client."""
-        request_id = new_id() if chosen is None else chosen
+        request_id = chosen if isinstance(chosen, str) else new_id()
         try:
+            if isinstance(chosen, SchemaError):
+                raise chosen
             more: Asked = {**asked, "inputs": inputs_of(item), "id": request_id}
             request, _ = self._request(task, more)
             return await self._route(request, chosen is not None, timeout_s)

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from edgeway.client.caller import Caller
-from edgeway.client.connection import Address, address_of
+from edgeway.client.connection import Address, address_of, token_of
 from edgeway.client.over_kafka import OverKafka
 from edgeway.client.ports import Transport
 from edgeway.client.retrying import RETRIES, Clock, Jitter, RealClock, Retries
@@ -57,15 +57,15 @@ class Client(Caller):
                 "a token is for a gateway (http://, https://); Kafka takes sasl_username and more"
             )
         clock = RealClock() if clock is None else clock
-        secret = None if token is None else Secret(token)
-        super().__init__(_transport(address, secret, retries, jitter, clock), address.shown, clock, tenant)
+        transport = _transport(address, token_of(token), retries, jitter, clock)
+        super().__init__(transport, address.shown, clock, tenant)
 
 
 class HttpClient(Client):
     """Edgeway through a gateway: `Client` for http:// and https:// alone, which needs no Kafka in reach."""
 
     def __init__(self, url: str, *, token: str | None = None, **more: Any) -> None:
-        if not url.startswith(("http://", "https://")):
+        if not str(url).startswith(("http://", "https://")):
             raise UsageError("an HttpClient takes http://HOST:PORT or https://HOST:PORT")
         super().__init__(url, token=token, **more)
 

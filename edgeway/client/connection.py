@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from edgeway.errors import UsageError
-from streams.settings import Settings, SettingsError, flag_of, resolve, variable_of
+from streams.settings import Secret, Settings, SettingsError, flag_of, resolve, variable_of
 from streams.settings.model import TABLE
 
 PORT = 9092
@@ -35,6 +35,8 @@ def address_of(url: str | None, given: Mapping[str, Any], env: Mapping[str, str]
     Raises:
         UsageError: they make no address; no secret stands in the text.
     """
+    if not isinstance(url, str | None):
+        raise UsageError(f"a URL is a text, not {type(url).__name__}; give {_FORM}")
     scheme, _, rest = (url or "kafka:").partition(":")
     if scheme in ("http", "https") and rest.startswith("//"):
         return _http(str(url), given)
@@ -44,6 +46,20 @@ def address_of(url: str | None, given: Mapping[str, Any], env: Mapping[str, str]
     found = {name: value for name in ("kafka", *KAFKA_NAMES) if (value := env.get(variable_of(name)))}
     settings = _settings({**found, **said})
     return Address("kafka", f"kafka://{settings.bootstrap}", settings)
+
+
+def token_of(token: Any) -> Secret | None:
+    """A bearer token as it may stand in a header; one read from a file may end in a line break.
+
+    Raises:
+        UsageError: it cannot be one. What cannot be sent must fail here: an HTTP library quotes the header.
+    """
+    if token is None:
+        return None
+    bare = token.strip() if isinstance(token, str) else ""
+    if not bare or not bare.isascii() or not bare.isprintable() or " " in bare:
+        raise UsageError("the token is none: it is empty, or holds blanks or what is no printable ASCII")
+    return Secret(bare)
 
 
 def _settings(values: Mapping[str, Any]) -> Settings:
@@ -112,7 +128,9 @@ def _http(url: str, given: Mapping[str, Any]) -> Address:
         port = parts.port
     except ValueError:
         raise UsageError("the URL has a host or port that cannot be read; give http://HOST:PORT") from None
-    if not parts.hostname or parts.query or parts.fragment:
+    if not parts.hostname or not parts.hostname.isprintable() or " " in parts.hostname:
+        raise UsageError("the URL of a gateway has no host that could be one; give http://HOST:PORT")
+    if parts.query or parts.fragment:
         raise UsageError("the URL of a gateway is http://HOST:PORT[/PATH], without ? and #")
     if parts.username is not None or parts.password is not None:
         raise UsageError("the URL of a gateway holds no user or password: give token=...")

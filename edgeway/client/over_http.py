@@ -15,10 +15,11 @@ import httpx
 import msgspec
 
 from edgeway.client.asking import wait_of
-from edgeway.client.errors import ClientClosed, NotSent
+from edgeway.client.errors import ClientClosed
 from edgeway.client.replies import MSGPACK, Again, Meaning, Open, event_of, meaning_of
 from edgeway.client.retrying import Clock, Jitter, Retries
 from edgeway.client.sse import SseParser
+from edgeway.client.tries import Tries
 from edgeway.exchange.ports import Event
 from schemas import codec
 from schemas.messages import Request, Result
@@ -33,7 +34,6 @@ MOST_KEPT = 128
 """Connections kept open without a request."""
 SSE = "text/event-stream"
 REMEMBERED = 10_000
-_REFUSED = frozenset((429, 503))
 _LOST = (httpx.RequestError, ValueError)
 """The connection, or what came over it, broke: also an event that cannot be read."""
 
@@ -114,11 +114,12 @@ class OverHttp:
         meaning = await self._post(request, {"prefer": prefer})
         on_sent()
         if isinstance(meaning, Open):
-            return await self._follow(request_id, meaning.location or self._place(request_id, None))
+            place = meaning.location or self._place(request_id, None)
+            return await self._follow(request_id, place, taken=True)
         return meaning
 
     async def result(self, request_id: str, tenant: str | None) -> Result:
-        return await self._follow(request_id, self._place(request_id, tenant))
+        return await self._follow(request_id, self._place(request_id, tenant), taken=False)
 
     async def cancel(self, request_id: str, tenant: str | None) -> None:
         await self._again(request_id, lambda: self._once("DELETE", self._place(request_id, tenant), {}))
@@ -126,7 +127,7 @@ class OverHttp:
     async def events(self, request: Request, *, chosen: bool) -> AsyncGenerator[Event, None]:
         """Where the connection is lost, the request is sent again, and what was told is left out."""
         told: set[tuple[str, int, str]] = set()
-        lost = 0
+        tries = self._tries(request.id or "")
         while True:
             try:
                 async with aclosing(self._stream(request)) as events:
@@ -142,8 +143,7 @@ class OverHttp:
                 trouble = exc
             except _NotNow as exc:
                 trouble = exc.again
-            lost += 1
-            await self._pause(request.id or "", lost, trouble)
+            await tries.pause(trouble)
 
     async def _stream(self, request: Request) -> AsyncGenerator[Event, None]:
         headers = _headers(request) | {"accept": SSE}
@@ -172,19 +172,22 @@ class OverHttp:
 
         return await self._again(request.id or "", once)
 
-    async def _follow(self, request_id: str, location: str) -> Result:
+    async def _follow(self, request_id: str, location: str, *, taken: bool) -> Result:
         """Ask at `location` until the answer is there."""
         headers = {"accept": MSGPACK, "prefer": f"wait={WAIT_S}"}
         while True:
-            meaning = await self._again(request_id, lambda: self._once("GET", location, headers))
-            if not isinstance(meaning, Open):
-                return meaning
+            look = await self._again(request_id, lambda: self._once("GET", location, headers), taken=taken)
+            if not isinstance(look, Open):
+                return look
+            taken = True
             # A gateway that does not wait must not be asked without a pause.
             await self._clock.sleep(self._jitter() * self._retries.first_s)
 
-    async def _again(self, request_id: str, once: Callable[[], Awaitable[Meaning]]) -> Result | Open:
+    async def _again(
+        self, request_id: str, once: Callable[[], Awaitable[Meaning]], *, taken: bool = False
+    ) -> Result | Open:
         """Try until there is a word for good: always the same call under the same id."""
-        failed = 0
+        tries = self._tries(request_id, taken)
         while True:
             try:
                 meaning = await once()
@@ -193,23 +196,10 @@ class OverHttp:
                 trouble: Again | Exception = meaning
             except _LOST as exc:
                 trouble = exc
-            failed += 1
-            await self._pause(request_id, failed, trouble)
+            await tries.pause(trouble)
 
-    async def _pause(self, request_id: str, failed: int, trouble: Again | Exception) -> None:
-        """Wait before the next try.
-
-        Raises:
-            GatewayRefused: no more; the gateway said each time that it has taken nothing.
-            NotSent: no more; the last try ended without a word.
-        """
-        after = trouble.retry_after_s if isinstance(trouble, Again) else None
-        pause = self._retries.wait_s(failed, after, self._jitter)
-        if pause is None and isinstance(trouble, Again) and trouble.refusal.status in _REFUSED:
-            raise trouble.refusal
-        if pause is None:
-            raise NotSent(request_id, failed, _why(trouble))
-        await self._clock.sleep(pause)
+    def _tries(self, request_id: str, taken: bool = False) -> Tries:
+        return Tries(request_id, self._retries, self._jitter, self._clock, taken=taken)
 
     async def _once(self, method: str, path: str, headers: Mapping[str, str]) -> Meaning:
         response = await self._open().request(method, path, headers=dict(headers))
@@ -245,11 +235,6 @@ def _headers(request: Request) -> dict[str, str]:
 
 def _told(result: Result) -> Event:
     return Event("result", 0, msgspec.to_builtins(result))
-
-
-def _why(trouble: Again | Exception) -> str:
-    exc = trouble.refusal if isinstance(trouble, Again) else trouble
-    return f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__
 
 
 def _now() -> datetime:

@@ -44,6 +44,8 @@ class Retries(NamedTuple):
     tries: int = 5
     first_s: float = 0.2
     most_s: float = 10.0
+    outage_s: float = 60.0
+    """How long a gateway may be away over a request that it may have taken; no try counts meanwhile."""
 
     def wait_s(self, failed: int, retry_after_s: float | None, jitter: Jitter) -> float | None:
         """Seconds to wait after `failed` tries (1 or more); None where there is no further one."""

@@ -9,8 +9,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from edgeway.client.asking import Asked, AskedAlike
-from edgeway.client.caller import CONCURRENCY, RESULT_S, Caller, IdOf, Item
+from edgeway.client.asking import Asked, AskedAlike, IdOf, named
+from edgeway.client.caller import CONCURRENCY, RESULT_S, Caller, Item
 from edgeway.client.client import Client, HttpClient
 from edgeway.client.loop_thread import STOP_S, LoopThread, close_in_time
 from edgeway.client.mapping import total_of
@@ -146,8 +146,7 @@ class SyncCaller:
         self.open()
 
         def begin(item: Item) -> Future[Result]:
-            chosen = None if ids is None else ids(item)
-            return self._thread.submit(self._client.settled(item, task, chosen, timeout_s, asked))
+            return self._thread.submit(self._client.settled(item, task, named(ids, item), timeout_s, asked))
 
         with bar(task or "map", total_of(inputs), progress) as shown:
             for result in _windowed(iter(inputs), begin, concurrency, ordered):

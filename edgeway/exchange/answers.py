@@ -35,6 +35,11 @@ class Wanted:
             self.digest = sent.digest
             self.other = conflict_key(sent)
 
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        """Under which keys it may be."""
+        return (self.key,) if self.other is None else (self.key, self.other)
+
     def is_met_by(self, result: Result, key: bytes) -> bool:
         """Whether `result`, found under `key`, is the answer."""
         if key == self.other:
@@ -85,9 +90,9 @@ class Answers:
 
     def find(self, wanted: Wanted) -> Result | None:
         """The answer among those remembered."""
-        for key in (wanted.key, wanted.other):
-            result = None if key is None else self.known(key)
-            if key is not None and result is not None and wanted.is_met_by(result, key):
+        for key in wanted.keys:
+            result = self.known(key)
+            if result is not None and wanted.is_met_by(result, key):
                 return result
         return None
 
@@ -112,9 +117,9 @@ class Answers:
     def leave(self, wanted: Wanted) -> None:
         """It waits no more."""
         self.waiting -= 1
-        for key in (wanted.key, wanted.other):
-            waiters = None if key is None else self._waiters.get(key)
-            if key is None or waiters is None:
+        for key in wanted.keys:
+            waiters = self._waiters.get(key)
+            if waiters is None:
                 continue
             waiters.remove(wanted)
             if not waiters:

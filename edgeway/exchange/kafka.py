@@ -162,10 +162,18 @@ class KafkaExchange:
         """See Exchange.is_open."""
         return self._expected.is_open(key.encode())
 
-    async def earlier(self, key: str, since_ms: int) -> Result | None:
+    async def earlier(self, sent: Sent | str, since_ms: int) -> Result | None:
         """See Exchange.earlier."""
         self._open()
-        raw = key.encode()
+        wanted = Wanted(sent)
+        for key in wanted.keys:
+            result = await self._first(key, since_ms)
+            if result is not None and wanted.is_met_by(result, key):
+                return result
+        return None
+
+    async def _first(self, raw: bytes, since_ms: int) -> Result | None:
+        """The first Result under a key, from the log."""
         reader = AiokafkaReader(self._options)
         partition = partition_for(raw, self._results.partitions)
         try:
@@ -180,12 +188,12 @@ class KafkaExchange:
         return None
 
     def events(
-        self, key: str, since_ms: int | None = None, *, timeout_s: float | None = None
+        self, sent: Sent | str, since_ms: int | None = None, *, timeout_s: float | None = None
     ) -> AsyncIterator[Event]:
         """See Exchange.events."""
         self._open()
-        sent_at = self._expected.sent_at(key.encode())
-        return self._progress.follow(key, since_ms, sent_at, timeout_s)
+        key = sent if isinstance(sent, str) else sent.key
+        return self._progress.follow(sent, since_ms, self._expected.sent_at(key.encode()), timeout_s)
 
     async def cancel(self, request_id: str, tenant: str | None = None) -> None:
         """See Exchange.cancel."""

@@ -88,19 +88,20 @@ class Exchange(Protocol):
     def is_open(self, key: str) -> bool:
         """Whether a request was sent through here under this scoped id and has no answer so far."""
 
-    async def earlier(self, key: str, since_ms: int) -> Result | None:
-        """The first Result of a scoped id among those appended since `since_ms`, read from the log.
+    async def earlier(self, sent: Sent | str, since_ms: int) -> Result | None:
+        """The answer among those appended since `since_ms`, read from the log. Of a Sent also the conflict
+        that its content had then, as with `answer`: a conflict too is answered once.
 
-        For what is not remembered any more; reads one partition and takes up to seconds.
+        For what is not remembered any more; reads a partition or two and takes up to seconds.
 
         Raises:
             KafkaUnreachable: no answer from Kafka.
         """
 
     def events(
-        self, key: str, since_ms: int | None = None, *, timeout_s: float | None = None
+        self, sent: Sent | str, since_ms: int | None = None, *, timeout_s: float | None = None
     ) -> AsyncIterator[Event]:
-        """What happens to a request, from its acceptance; the last one is `result`.
+        """What happens to a request, from its acceptance; the last one is `result`, which `answer` gives.
 
         Where the request was not sent through here, `since_ms` is the append time from which to look for it
         (else the last minute). Ends without a result after `timeout_s`; None is 30 s beyond its deadline.

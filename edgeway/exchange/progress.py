@@ -9,8 +9,9 @@ import msgspec
 
 from edgeway.exchange.answers import Answers, Wanted
 from edgeway.exchange.listening import Listener, Listeners
-from edgeway.exchange.ports import Event
+from edgeway.exchange.ports import Event, Sent
 from edgeway.exchange.shadow import accepted
+from schemas import ids
 from schemas.messages import MAX_DEADLINE_MS, Result
 from streams.delivery import Clock
 
@@ -34,10 +35,12 @@ class Progress:
         self._clock = clock
 
     async def follow(
-        self, key: str, since_ms: int | None, sent_at: int | None, timeout_s: float | None
+        self, sent: Sent | str, since_ms: int | None, sent_at: int | None, timeout_s: float | None
     ) -> AsyncIterator[Event]:
         """See Exchange.events. `sent_at` is when the request was sent through here, in ms."""
-        known = self._answers.known(key.encode())
+        key = sent if isinstance(sent, str) else sent.key
+        wanted = Wanted(sent)
+        known = self._answers.find(wanted)
         if known is not None and sent_at is None and since_ms is None:
             # Where its join stood is not known, and may be long ago.
             yield _result(known, self._clock.now())
@@ -45,7 +48,6 @@ class Progress:
         if since_ms is None:
             since_ms = self._clock.now() - LOOK_BACK_MS if sent_at is None else sent_at - SLACK_MS
         listener = Listener(key, since_ms)
-        wanted = Wanted(key)
         self._listeners.add(listener)
         try:
             future = self._answers.wait(wanted)
@@ -60,6 +62,9 @@ class Progress:
                     if event.kind == "planned" and sent_at is None:
                         sent_at = event.at
                         yield accepted(key, event.at)
+                    if event.kind == "result":
+                        # A conflict comes under a derived id: who asked knows its own.
+                        event = event._replace(data=event.data | {"id": ids.unscoped(key)[1]})
                     yield event
             finally:
                 self._answers.leave(wanted)

@@ -82,7 +82,7 @@ class Asking:
         sent = await self._send(call, request, key, fmt, waits=wait_s > 0 and not streams)
         call.seat.drop_body()
         if streams:
-            return self.stream(call, key, int(self._wall() * 1000) - LOOK_BACK_MS, timeout_s=patience_s)
+            return self.stream(call, sent, int(self._wall() * 1000) - LOOK_BACK_MS, timeout_s=patience_s)
         result = await self._answer(call.http, sent, wait_s)
         if result is not None:
             return tell(result)
@@ -90,18 +90,24 @@ class Asking:
             call.seat.leave_open(key, self._now() + patience_s)
             until = int((self._wall() + patience_s) * 1000)
             return still_open(request.id, location(request.id, request.tenant, until))
-        late = await self._exchange.earlier(key, int(self._wall() * 1000) - EARLIER_MS)
-        if late is not None and late.digest in (None, sent.digest):
+        late = await self._exchange.earlier(sent, int(self._wall() * 1000) - EARLIER_MS)
+        if late is not None:
             return tell(late)
         raise refused(
             "unanswered", f"no answer came within {patience_s:.0f} s; ask GET /requests/ID for a late one"
         )
 
     def stream(
-        self, call: Call, key: str, since_ms: int | None, *, timeout_s: float, after: int | None = None
+        self,
+        call: Call,
+        sent: Sent | str,
+        since_ms: int | None,
+        *,
+        timeout_s: float,
+        after: int | None = None,
     ) -> EventStream:
         """What happens to a request, as server-sent events; the call's seat is taken until they end."""
-        events: AsyncIterator[Event] = self._exchange.events(key, since_ms, timeout_s=timeout_s)
+        events: AsyncIterator[Event] = self._exchange.events(sent, since_ms, timeout_s=timeout_s)
         call.seat.handed_over = True
         return EventStream(events, call.seat.leave, call.headers, after=after)
 

@@ -14,6 +14,7 @@ import msgspec
 
 from edgeway.errors import ExchangeClosed, ExchangeFull, SendUnknown
 from edgeway.exchange import Event, Health, Sent
+from edgeway.exchange.answers import Wanted
 from schemas import codec, ids
 from schemas.messages import Cancel, Failure, Format, Request, Result
 
@@ -124,25 +125,34 @@ class MemoryExchange:
     def is_open(self, key: str) -> bool:
         return key in self._digests and key not in self._answers
 
-    async def earlier(self, key: str, since_ms: int) -> Result | None:
+    async def earlier(self, sent: Sent | str, since_ms: int) -> Result | None:
         self._check()
-        for event in self._events.get(key, ()):
-            if event.kind == "result" and event.at >= since_ms:
-                return msgspec.convert(event.data, Result)
+        wanted = Wanted(sent)
+        for key in wanted.keys:
+            for event in self._events.get(key.decode(), ()):
+                if event.kind == "result" and event.at >= since_ms:
+                    result = msgspec.convert(event.data, Result)
+                    if wanted.is_met_by(result, key):
+                        return result
         return None
 
     async def events(
-        self, key: str, since_ms: int | None = None, *, timeout_s: float | None = None
+        self, sent: Sent | str, since_ms: int | None = None, *, timeout_s: float | None = None
     ) -> AsyncIterator[Event]:
+        key = sent if isinstance(sent, str) else sent.key
         told = 0
         until = asyncio.get_running_loop().time() + (30.0 if timeout_s is None else timeout_s)
         while True:
+            result = await self.earlier(sent, 0)
             happened: Sequence[Event] = self._events.get(key, [])[told:]
             told += len(happened)
             for event in happened:
-                yield event
-                if event.kind == "result":
-                    return
+                if event.kind != "result":
+                    yield event
+            if result is not None:
+                data = msgspec.to_builtins(result) | {"id": ids.unscoped(key)[1]}
+                yield Event("result", int(time.time() * 1000), data)
+                return
             if not happened:
                 try:
                     async with asyncio.timeout_at(until):

@@ -98,6 +98,9 @@ def test_what_cannot_be_used_is_said(url: str, given: dict[str, Any], said: str)
         (f"kafka:/me:{QUOTED}@host", {}),
         ("kafka://host", {"sasl_password": SECRET, "sasl_username": "me"}),
         ("kafka://host", {"token": SECRET}),
+        ("http://host", {"token": f"{SECRET}\r\nx: y"}),
+        ("http://host", {"token": f"{SECRET} {SECRET}"}),
+        ("http://host", {"token": f"{SECRET}é"}),
     ],
 )
 def test_no_secret_is_told(url: str, more: dict[str, Any]) -> None:

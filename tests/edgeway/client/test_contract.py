@@ -299,3 +299,53 @@ async def test_many_at_once_have_each_their_own_answer(face: Any) -> None:
     async with face(MemoryExchange()) as client:
         results = await asyncio.gather(*(client.route("t", inputs={"n": n}) for n in range(100)))
     assert [r.output["n"] for r in results] == list(range(100))
+
+
+async def test_an_id_that_was_used_before_has_the_answer_of_then_or_a_conflict(face: Any) -> None:
+    exchange = MemoryExchange()
+
+    async def last(client: Any, inputs: dict[str, int]) -> Result:
+        events = [event async for event in client.stream("t", inputs=inputs, id="old", timeout_s=5)]
+        return result_of(events[-1])
+
+    async with face(exchange) as client:
+        assert (await client.route("t", inputs={"a": 1}, id="old")).output == {"a": 1}
+        conflict = await client.route("t", inputs={"a": 2}, id="old")
+        # Answered once, as all: another client, later, finds both in the log alone.
+        for key in [*exchange._answers]:
+            exchange.forget(key)
+        again = await client.route("t", inputs={"a": 2}, id="old", timeout_s=5)
+        for found in (conflict, again, await last(client, {"a": 2})):
+            assert found.error is not None
+            assert (found.id, found.error.code) == ("old", "id_conflict")
+        assert (await last(client, {"a": 1})).output == {"a": 1}
+
+
+@pytest.mark.parametrize("id_of", [lambda item: item["name"], lambda item: next(iter(item["names"]))])
+async def test_an_input_without_an_id_fails_alone(face: Any, id_of: Any) -> None:
+    inputs = [
+        {"name": "a", "names": "a"},
+        {"names": ""},
+        {"name": 7, "names": [7]},
+        {"name": "b", "names": "b"},
+    ]
+    async with face(MemoryExchange()) as client:
+        results = [r async for r in client.map(inputs, "t", ids=id_of)]
+    assert [r.status for r in results] == ["ok", "error", "error", "ok"]
+    assert [r.error.code for r in results if r.error] == ["malformed", "malformed"]
+    assert (results[0].id, results[3].id) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("request_id", "tenant"), [("", None), ("x" * 129, None), ("\ud800", None), (7, None), ("a", "b c")]
+)
+async def test_what_no_request_has_is_not_asked_for(face: Any, request_id: Any, tenant: Any) -> None:
+    exchange = MemoryExchange()
+    async with face(exchange) as client:
+        with pytest.raises(SchemaError):
+            await client.result(request_id, 1, tenant=tenant)
+        with pytest.raises(SchemaError):
+            await client.cancel(request_id, tenant=tenant)
+        with pytest.raises(SchemaError, match="timeout_s is a number"):
+            await client.route("t", timeout_s="5")
+    assert (exchange.cancelled, exchange.sent) == ([], [])

@@ -23,7 +23,7 @@ Respond = Callable[[int, bytes], bytes | None]
 
 
 @asynccontextmanager
-async def scripted(respond: Respond) -> AsyncIterator[int]:
+async def scripted(respond: Respond, port: int = 0) -> AsyncIterator[int]:
     """A server that answers its n-th request with bytes, or by closing the connection on None."""
     count = 0
 
@@ -39,7 +39,7 @@ async def scripted(respond: Respond) -> AsyncIterator[int]:
             await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", port)
     async with server:
         yield int(server.sockets[0].getsockname()[1])
 
@@ -71,7 +71,7 @@ async def test_the_same_request_is_sent_again_until_there_is_a_word() -> None:
     assert result.output == 7
     assert len(set(seen)) == 1
     assert b"idempotency-key: a\r\n" in seen[0]
-    assert clock.pauses == [0.01, 2.01, 0.04]
+    assert clock.pauses == [0.01, 2.01, 0.02]
 
 
 async def test_tries_end() -> None:
@@ -183,3 +183,52 @@ async def test_what_is_not_known_is_said() -> None:
         assert result.error is not None
         assert (result.error.code, "image_url" in result.error.message) == ("invalid_request", True)
         assert exchange.sent == []
+
+
+async def test_a_gateway_that_is_away_for_longer_than_all_tries_has_its_answer_for_who_waited() -> None:
+    clock = FakeClock()
+
+    def respond(number: int, raw: bytes) -> bytes | None:
+        if number == 1:
+            return None
+        return response(502 if number % 2 else 503) if number < 12 else answer(7)
+
+    async with scripted(respond) as port, to_port(port, clock) as client:
+        assert (await client.route("t", id="a")).output == 7
+    assert len(clock.pauses) == 11
+    assert max(clock.pauses) <= 1.0
+
+
+async def test_a_request_that_was_acknowledged_is_followed_over_an_outage() -> None:
+    port = free_port()
+    async with to_port(port, SlowClock()) as client:
+        async with scripted(lambda number, raw: response(202, b"{}"), port):
+            pending = await client.submit("t", id="a")
+        await asyncio.sleep(0.3)
+        assert not pending.done()
+        async with scripted(lambda number, raw: answer(7), port):
+            assert (await pending).output == 7
+
+
+class SlowClock(FakeClock):
+    """Hardly waits: more looks than tries within half a second."""
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        await asyncio.sleep(0.02)
+
+
+async def test_an_outage_ends_some_day() -> None:
+    class Late(FakeClock):
+        def now(self) -> float:
+            return super().now() + sum(self.pauses)
+
+    clock = Late()
+
+    def respond(number: int, raw: bytes) -> bytes | None:
+        return None if number == 1 else response(503)
+
+    async with scripted(respond) as port, to_port(port, clock) as client:
+        with pytest.raises(NotSent, match="request a was not acknowledged"):
+            await client.route("t", id="a", timeout_s=1e9)
+    assert 50.0 <= sum(clock.pauses) < 65.0

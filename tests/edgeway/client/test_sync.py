@@ -76,6 +76,16 @@ def test_timeouts_name_the_id(client: SyncCaller, exchange: MemoryExchange) -> N
         list(client.stream("t", timeout_s=0.05))
 
 
+def test_an_input_without_an_id_fails_alone(client: SyncCaller) -> None:
+    names = iter("ab")
+    results = list(client.map(["1", "2", "3"], "t", ids=lambda _text: next(names)))
+    assert [(r.status, r.output) for r in results] == [
+        ("ok", {"text": "1"}),
+        ("ok", {"text": "2"}),
+        ("error", None),
+    ]
+
+
 @pytest.mark.parametrize("ordered", [True, False])
 def test_map(client: SyncCaller, exchange: MemoryExchange, ordered: bool) -> None:
     async def script(request: Request) -> Result:
