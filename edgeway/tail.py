@@ -80,12 +80,13 @@ class Tail:
         """
         with kafka.reaching(self._settings):
             batches = await self._consumer.getmany(timeout_ms=wait_ms)
-            if not batches and (cause := aiokafka_client.ended(self._consumer)) is not None:
-                raise KafkaConnectionError(aiokafka_client.said(cause)) from cause
         # Records that come at that moment make the client swallow a cancellation: Ctrl-C was without effect.
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise asyncio.CancelledError
+        if not batches and (cause := aiokafka_client.ended(self._consumer)) is not None:
+            with kafka.reaching(self._settings):
+                raise KafkaConnectionError(aiokafka_client.said(cause)) from cause
         return [record for records in batches.values() for record in records]
 
     async def to_end(self) -> AsyncIterator[list[Any]]:

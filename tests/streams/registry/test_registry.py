@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.cards import Card, Heartbeat, Live, Offer
@@ -239,6 +239,7 @@ def test_slow_ms_comes_from_the_rules():
     assert target.gate == "closed"
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 20_000), st.booleans()), max_size=30))
 def test_who_is_live_depends_on_the_last_beat_alone(beats):
     registry = Registry()
