@@ -25,6 +25,9 @@ def check_message(message: Message) -> None:
 
 def _check_figures(confidence: float | None, cost: float) -> None:
     # Decoding refuses these too; the writer must learn it first, or the reader drops its record.
+    kinds: tuple[type, ...] = (type(confidence), type(cost))
+    if bool in kinds:
+        raise Malformed("confidence and cost are numbers, no truth values")
     if confidence is not None and not 0 <= confidence <= 1:
         raise Malformed(f"confidence {confidence} lies outside 0 to 1")
     if not 0 <= cost <= MAX_MONEY:

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import entry_points
 from types import MappingProxyType
+from typing import TypeGuard
 
 from schemas.messages import Failure, Merge
 from schemas.values import least_size
@@ -23,6 +25,7 @@ from streams.merge.weighted_fusion import weighted_fusion
 from streams.strangers import RAISED
 
 GROUP = "edgeway.merge"
+MOST_WARNED = 32 * 2**10
 MOST_BYTES = 16 * 2**20
 """The largest output that is made of the parts; what is too large for a record travels by claim check."""
 BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
@@ -87,23 +90,35 @@ def combine(strategies: Mapping[str, Strategy], merge: Merge, parts: Sequence[Pa
         return _failed(merge, f"raised {type(error).__name__} on {len(parts)} parts")
     if not isinstance(merged, Merged):  # mypy trusts the annotation of a stranger; we do not
         return _failed(merge, f"returned {type(merged).__name__} instead of Merged")
-    return _objection(merge, merged, ours) or merged
+    return _objection(merge, merged, ours) or (merged if ours else _plain(merged))
 
 
 def _objection(merge: Merge, merged: Merged, ours: bool) -> Failure | None:
     """What keeps `merged` from being written. Looked for before an encoder works on it: one list that is held
     a million times is small in memory and ended the process while it was written."""
     confidence: object = merged.confidence
-    if confidence is not None and not (isinstance(confidence, int | float) and 0 <= confidence <= 1):
+    if confidence is not None and not (_is_number(confidence) and 0 <= confidence <= 1):
         return _failed(merge, "returned a confidence that is no number from 0 to 1")
     warnings: object = merged.warnings
     if not (isinstance(warnings, tuple) and all(isinstance(text, str) for text in warnings)):
         return _failed(merge, "returned warnings that are no tuple of texts")
+    if least_size(warnings, MOST_WARNED) > MOST_WARNED:
+        return _failed(merge, f"returned warnings of more than {MOST_WARNED} bytes")
     if least_size((merged.output, warnings), MOST_BYTES) > MOST_BYTES:
         what = f"merge strategy {merge.strategy!r} returned more than {MOST_BYTES} bytes; let it return less"
         return Failure(code="result_too_large", message=what)
     why = None if ours else flaw(merged)
     return None if why is None else _failed(merge, why)
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _plain(merged: Merged) -> Merged:
+    """With a confidence that can be written: one of numpy's is a float, and no encoder takes it."""
+    sure = merged.confidence
+    return merged if sure is None or type(sure) is float else replace(merged, confidence=float(sure))
 
 
 def _failed(merge: Merge, what: str) -> Failure:

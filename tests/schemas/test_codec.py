@@ -405,7 +405,14 @@ class TestWriting:
         "kind", [Partial(subtask="r/s/local/0", deadline=1), Result(id="r", status="ok")], ids=["p", "r"]
     )
     @pytest.mark.parametrize(
-        "wrong", [{"confidence": math.nan}, {"confidence": 1.01}, {"cost": -1.0}, {"cost": math.inf}]
+        "wrong",
+        [
+            {"confidence": math.nan},
+            {"confidence": 1.01},
+            {"confidence": True},
+            {"cost": -1.0},
+            {"cost": math.inf},
+        ],
     )
     def test_refuses_figures_out_of_bounds(self, kind, wrong):
         message = msgspec.structs.replace(kind, **wrong)

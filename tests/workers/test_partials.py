@@ -89,6 +89,8 @@ async def test_an_output_that_cannot_be_published_costs_its_row_alone(output: An
     [
         Answer(1, confidence="high"),  # type: ignore[arg-type]
         Answer(1, confidence=float("nan")),
+        Answer(1, confidence=True),
+        Answer(1, cost=True),
         Answer(1, cost=float("nan")),
         Answer(1, cost="dear"),  # type: ignore[arg-type]
         Answer(1, cost=-1.0),

@@ -6,6 +6,7 @@ import sys
 import time
 from importlib.metadata import EntryPoint
 
+import numpy as np
 import pytest
 
 from schemas.messages import Failure, Merge
@@ -58,7 +59,9 @@ def endless():
     [
         (Merged(endless()), "result_too_large"),
         (Merged("x" * 2**25), "result_too_large"),
-        (Merged(1, 0.5, ("x" * 2**25,)), "result_too_large"),
+        (Merged(1, 0.5, ("x" * 2**25,)), "merge_failed"),
+        (Merged(1, 0.5, ("x",) * 2**16), "merge_failed"),
+        (Merged(1, True), "merge_failed"),
         (Merged(1, 1.5), "merge_failed"),
         (Merged(1, float("nan")), "merge_failed"),
         (Merged(1, "sure"), "merge_failed"),
@@ -76,6 +79,12 @@ def test_what_cannot_be_written_is_refused_before_it_is_tried(merged, code):
     assert isinstance(failure, Failure)
     assert failure.code == code
     assert "'own'" in failure.message
+
+
+def test_a_confidence_of_numpy_is_a_number():
+    merged = combine({"own": lambda parts, params: Merged(1, np.float64(0.25))}, Merge(strategy="own"), PARTS)
+    assert type(merged.confidence) is float
+    assert merged == Merged(1, 0.25)
 
 
 def test_a_strategy_cannot_change_what_others_hold():
