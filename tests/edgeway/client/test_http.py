@@ -121,7 +121,8 @@ async def test_a_stream_goes_on_after_its_connection_broke() -> None:
     head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
 
     def respond(number: int, raw: bytes) -> bytes:
-        said = events[0] if number == 1 else events[0] + events[1] + (end if number == 3 else "data: cut")
+        later = events[0].replace("id: 1-1", f"id: {number}-1")
+        said = later if number == 1 else later + events[1] + (end if number == 3 else "data: cut")
         return (head + said).encode()
 
     async with scripted(respond) as port, to_port(port) as client:

@@ -61,8 +61,14 @@ async def test_a_repeat_has_the_first_ones_answer_and_other_content_a_conflict(f
     assert found[0].output == 1
     assert found[1].error is not None
     assert found[1].error.code == "id_conflict"
-    # The same when it is asked for once more.
+    # The same when it is asked for once more, is looked for in the log, or followed.
     assert (await face.exchange.answer(third, WAIT_S)).id == found[1].id
+    for one, output in ((sent, 1), (third, None)):
+        earlier = await face.exchange.earlier(one, int(time.time() * 1000) - 60_000)
+        assert earlier is not None
+        assert earlier.output == output
+        *_, last = [event async for event in face.exchange.events(one, timeout_s=WAIT_S)]
+        assert (last.kind, last.data["id"], last.data.get("output")) == ("result", request.id, output)
 
 
 async def test_a_wait_ends_in_time(face: Face) -> None:
