@@ -34,7 +34,14 @@ _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}(?![A-Za-z0
 _SPACED = re.compile(r"(?<!\S)\S(?: \S){7,}(?!\S)")
 _PRINTED = re.compile(rb"[\x20-\x7e\t]{16,}")
 _WHOLE_BASE64 = re.compile(r"(?:data:[\w.+/;=-]{0,100};base64,)?([A-Za-z0-9+/_\r\n-]{12,}+={0,2})\s*")
-_UNSEEN = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\u00ad]")
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffc"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+)
+"""Formats, fillers, variation selectors and tags of Unicode 15: nobody sees them between two letters."""
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]+")
 _ENCODED = 2
 _NO_LETTERS = bytes(
     byte
@@ -139,6 +146,10 @@ class Texts:
         plain = PLACEHOLDER.sub(" it ", text) if "[" in text else text
         if not plain.isascii():
             plain = unicodedata.normalize("NFKC", _UNSEEN.sub("", plain))
+        if _CONTROL.search(plain):
+            # UTF-16 without its mark reads as UTF-8 with a NUL behind each letter; elsewhere they part words.
+            yield _CONTROL.sub("", plain)
+            plain = _CONTROL.sub(" ", plain)
         if key and key.lower() not in _PLAIN_KEYS and len(plain) < 200:
             yield f"{' '.join(_WORDS.split(key))}: {plain}"
         else:
@@ -195,7 +206,13 @@ def is_image(raw: bytes) -> bool:
 
 
 def decoded(raw: bytes) -> str | None:
-    """`raw` as text: UTF-8, UTF-16 with its mark, or Windows-1252 where nearly all of it is letters."""
+    """`raw` as text: UTF-8, UTF-16 with its mark or of Western letters, or Windows-1252 where nearly all of
+    it is letters."""
+    head = raw[:4096]
+    if (zeros := head.count(0)) > len(head) // 3 and raw[:2] not in _UTF16:
+        wide = "utf-32" if zeros > len(head) // 1.6 else "utf-16"
+        ends = head[1::2].count(0) if wide == "utf-16" else head[3::4].count(0)
+        return _in(f"{wide}-{'le' if ends >= zeros // 3 else 'be'}", raw)
     try:
         if raw[:2] in _UTF16 and len(raw) % 2 == 0:
             return raw.decode("utf-16")
@@ -204,8 +221,17 @@ def decoded(raw: bytes) -> str | None:
         # Counted in bytes: characters took 0.2 s of 3 MB of pixels, and this takes a tenth of it.
         letters = len(raw.translate(None, _NO_LETTERS))
         return raw.decode("cp1252", "replace") if letters >= 0.9 * len(raw) and len(raw) > 3 else None
+    return text if _is_text(text) else None
+
+
+def _in(codec: str, raw: bytes) -> str | None:
+    text = raw.decode(codec, "replace")
+    return text if _is_text(text) else None
+
+
+def _is_text(text: str) -> bool:
     control = sum(char < " " and char not in "\r\n\t" for char in text[:4096])
-    return text if control <= len(text[:4096]) // 10 else None
+    return control <= len(text[:4096]) // 10
 
 
 def _unbase64(text: str, noise: bool = False) -> bytes | None:
