@@ -13,6 +13,7 @@ from edgeway.client.caller import Caller
 from edgeway.client.connection import Address, address_of, token_of
 from edgeway.client.over_kafka import OverKafka
 from edgeway.client.ports import Transport
+from edgeway.client.quiet import spare_the_log
 from edgeway.client.retrying import RETRIES, Clock, Jitter, RealClock, Retries
 from edgeway.errors import UsageError
 from edgeway.exchange.ports import Exchange
@@ -86,6 +87,7 @@ async def _exchange(settings: Settings) -> AsyncIterator[Exchange]:
     # aiokafka is loaded here, by those who need it.
     from edgeway.exchange.kafka import KafkaExchange
 
+    spare_the_log()
     async with KafkaExchange(settings, source=SOURCE) as exchange:
         yield exchange
 

@@ -58,10 +58,14 @@ class LoopThread:
 
     def close(self) -> None:
         """End what still runs, the loop and the thread. Harmless when repeated, and in a forked child."""
+        if os.getpid() != self._pid:
+            # The lock may have been held by another thread at the moment of the fork, and is so for ever.
+            self._closed = True
+            return
         with self._lock:
             loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
             self._closed = True
-        if loop is None or thread is None or os.getpid() != self._pid:
+        if loop is None or thread is None:
             return
         if thread is threading.current_thread():
             raise RuntimeError("a client cannot be closed from within its own loop")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from types import TracebackType
@@ -12,6 +12,7 @@ from typing import Any, Self, Unpack
 from edgeway.client.asking import Asked, AskedAlike, IdOf, named
 from edgeway.client.caller import CONCURRENCY, RESULT_S, Caller, Item
 from edgeway.client.client import Client, HttpClient
+from edgeway.client.errors import ClientClosed
 from edgeway.client.loop_thread import STOP_S, LoopThread, close_in_time
 from edgeway.client.mapping import total_of
 from edgeway.client.pending import Pending
@@ -56,6 +57,7 @@ class SyncCaller:
         # Made here, so that what is wrong with a URL is told here.
         self._client = make()
         self._thread = LoopThread("edgeway-client")
+        self._streams: set[AsyncIterator[Event]] = set()
         close_in_time(self, self._thread, self._client.close)
 
     def __repr__(self) -> str:
@@ -70,7 +72,7 @@ class SyncCaller:
         """End all waits with ClientClosed, let go of the connections and end the thread."""
         if self._thread.is_begun:
             with suppress(TimeoutError):
-                self._thread.call(self._client.close(), STOP_S)
+                self._thread.call(_close_all(self._client, self._streams), STOP_S)
         self._thread.close()
 
     def __enter__(self) -> Self:
@@ -122,11 +124,15 @@ class SyncCaller:
         """Send one request and tell what happens to it; as Client.stream."""
         self.open()
         events = self._client.stream(task, timeout_s=timeout_s, **asked)
+        self._streams.add(events)
         try:
             while (event := self._thread.call(_next(events))) is not None:
                 yield event
         finally:
-            self._thread.call(_close(events))
+            # Where the client was closed before, it has ended the stream itself.
+            self._streams.discard(events)
+            with suppress(ClientClosed):
+                self._thread.call(_close(events))
 
     def map(
         self,
@@ -216,6 +222,15 @@ def _completed(under_way: Iterable[Future[Result]]) -> Future[Result]:
 async def _next(events: Any) -> Event | None:
     found: Event | None = await anext(events, None)
     return found
+
+
+async def _close_all(client: Caller, streams: Iterable[Any]) -> None:
+    """Streams first, from the outermost generator on: a loop that ends closes the inner ones at once."""
+    for events in list(streams):
+        # One that another thread waits in is ended by the client.
+        with suppress(RuntimeError):
+            await events.aclose()
+    await client.close()
 
 
 async def _close(events: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 from edgeway.client import ClientClosed, RequestTimeout, SyncClient
 from edgeway.client.caller import Caller
 from edgeway.client.over_kafka import OverKafka
+from edgeway.client.quiet import spare_the_log
 from edgeway.client.sync import SyncCaller
 from edgeway.errors import UsageError
 from schemas.errors import SchemaError
@@ -223,3 +225,39 @@ def test_a_process_ends_cleanly_without_close() -> None:
 def test_a_wrong_url_is_told_at_once() -> None:
     with pytest.raises(UsageError):
         SyncClient("redis://host")
+
+
+def test_a_stream_that_is_left_open_ends_with_its_client(exchange: MemoryExchange) -> None:
+    exchange.script = never
+    with made(exchange) as client:
+        events = client.stream("t")
+        assert next(events).kind == "accepted"
+    # Its end says nothing more, be it by hand or when nobody refers to it.
+    events.close()
+    assert list(events) == []
+
+
+def test_a_fork_in_the_middle_of_a_call_leaves_a_child_that_can_end(client: SyncCaller) -> None:
+    client.open()
+    with client._thread._lock:
+        child = os.fork()
+        if child == 0:
+            client.close()
+            os._exit(7)
+    until = time.monotonic() + 10
+    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < until:
+        time.sleep(0.01)
+    if ended[0] == 0:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(ended[1]) == 7
+
+
+def test_the_kafka_client_says_the_same_once(caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("aiokafka.of_a_test")
+    spare_the_log()
+    spare_the_log()
+    for _ in range(3):
+        logger.error("no broker")
+    logging.getLogger("mine").error("no broker")
+    assert [record.name for record in caplog.records] == ["aiokafka.of_a_test", "mine"]
