@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from starlette.requests import Request as Http
@@ -16,6 +16,7 @@ from workers.http.problems import Refused
 
 REQUEST_ID = "x-request-id"
 _MOST_ID = 128
+_ONCE = ("Authorization", "Content-Type", "Idempotency-Key", "Edgeway-Deadline-Ms")
 
 
 @dataclass(slots=True)
@@ -55,6 +56,20 @@ def response_of(reply: Reply, headers: dict[str, str]) -> Response:
     """The response that says `reply`."""
     more = {"X-Content-Type-Options": "nosniff", **headers, **dict(reply.headers)}
     return Response(reply.body, reply.status, more, reply.media_type)
+
+
+def check_head(http: Http, methods: Sequence[str]) -> None:
+    """Refuse a call of which two things are said, and a method that a path does not take (none: any).
+
+    Raises:
+        Refused: 400, 405.
+    """
+    for name in _ONCE:
+        if len(http.headers.getlist(name)) > 1:
+            # A proxy may add one, and which of the two counts must not be left to chance.
+            raise Refused("invalid_request", f"the header {name} stands twice; send it once")
+    if methods:
+        check_method(http, *methods)
 
 
 def check_method(http: Http, *methods: str) -> None:

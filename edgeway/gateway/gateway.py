@@ -21,7 +21,7 @@ from edgeway.errors import EdgewayError
 from edgeway.exchange import Exchange
 from edgeway.gateway.answers import capability_reply, reply_of
 from edgeway.gateway.asking import Asking
-from edgeway.gateway.calls import Call, Work, any_method, check_method, correlation, response_of
+from edgeway.gateway.calls import Call, Work, any_method, check_head, correlation, response_of
 from edgeway.gateway.capabilities import read_capability_call
 from edgeway.gateway.lobby import Lobby
 from edgeway.gateway.openapi import document
@@ -195,8 +195,7 @@ class Gateway:
             call: Call | None = None
             reply: Reply | Response
             try:
-                if methods:
-                    check_method(http, *methods)
+                check_head(http, methods)
                 call = Call(http, self._admitted(http), self.lobby.seat())
                 reply = await work(call)
             except Refused as error:

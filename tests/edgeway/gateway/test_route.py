@@ -265,6 +265,15 @@ async def test_a_compressed_body_is_refused_whatever_it_is(kind: str) -> None:
         assert served.exchange.sent == []
 
 
+@pytest.mark.parametrize("name", ["Idempotency-Key", "Edgeway-Deadline-Ms", "Authorization", "Content-Type"])
+async def test_what_is_said_twice_is_refused(name: str) -> None:
+    async with gateway() as served:
+        headers = [(name, "1000"), (name.lower(), "2000")]
+        answer = await served.client.post("/route", content=b'{"task": "summarize"}', headers=headers)
+        assert (answer.status_code, name in answer.json()["detail"]) == (400, True)
+        assert served.exchange.sent == []
+
+
 async def test_pages_of_other_origins() -> None:
     from streams.settings import Settings
 
