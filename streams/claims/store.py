@@ -85,6 +85,8 @@ class FsspecStore:
         path = f"{self._root}/{name}"
         if self._is_file and not os.path.realpath(path).startswith(os.path.realpath(self._root) + os.sep):
             raise ObjectForbidden("the claim leads out of the store by a link")
+        if self._is_file and not _may_be_read(path):
+            raise ObjectMissing(f"{name} is a pipe or a device and no object")
         try:
             # One byte more tells a longer object. Of an empty one S3 gives no range at all.
             data = bytes(self._fs.cat_file(path, start=0, end=claim.size + 1)) if claim.size else b""
@@ -114,6 +116,12 @@ class FsspecStore:
                 return await asyncio.wrap_future(running)
         except TimeoutError as error:
             raise StoreAway(f"the object store gave no answer within {self._timeout_s:g} s") from error
+
+
+def _may_be_read(path: str) -> bool:
+    """Whether reading ends: that of a pipe never does, and eight of them took all threads of a store for
+    ever. What is not there, or a folder, says so when it is read."""
+    return os.path.isfile(path) or os.path.isdir(path) or not os.path.exists(path)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 import uuid
@@ -107,6 +108,17 @@ async def test_what_is_larger_than_allowed_is_not_read(store: ObjectStore) -> No
         await store.get(big, tenant=None, limit=2 * MAX_OBJECT_BYTES)
     with pytest.raises(ObjectTooLarge):
         await store.put(bytes(MAX_OBJECT_BYTES + 1), content_type=None, tenant=None)
+
+
+async def test_a_pipe_keeps_no_thread(tmp_path: Path) -> None:
+    store = FsspecStore(f"file://{tmp_path}/objects", timeout_s=1.0, threads=1)
+    claim = await store.put(b"ordinary", content_type=None, tenant=None)
+    pipe = Path(claim.dataref.removeprefix("file://")).with_name("pipe")
+    os.mkfifo(pipe)
+    with pytest.raises(ObjectMissing, match="a pipe"):
+        await store.get(Claim(dataref=f"file://{pipe}", sha256=claim.sha256, size=8), tenant=None)
+    assert await store.get(claim, tenant=None) == b"ordinary"
+    await store.close()
 
 
 async def test_a_link_leads_nowhere(tmp_path: Path) -> None:
