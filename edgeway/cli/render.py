@@ -40,7 +40,8 @@ def add(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         "--output",
         type=Path,
         metavar="OUT",
-        help="a file, or a folder for a report of each result; without it standard output",
+        help="a file, or a folder (for HTML: a name without an ending) for a report of each result; "
+        "without it standard output",
     )
     parser.add_argument("--id", help="only this request")
     parser.add_argument("--title", help="the heading in place of the task's name")
@@ -56,14 +57,14 @@ def run(args: argparse.Namespace) -> int:
     from edgeway.report import render
 
     kind: Kind = args.format or ("html" if str(args.output).endswith((".html", ".htm")) else "markdown")
-    into = args.output if args.output is not None and args.output.is_dir() else None
+    into = _folder(args.output, kind)
     reports: list[str] = []
     bad = written = 0
     with opened(args.file, "FILE") as stream:
         for number, result in _results(stream):
-            if result is None:
+            if isinstance(result, str):
                 bad += 1
-                say(f"line {number} is no result in JSON; it was left out, the others go on")
+                say(f"line {number} is left out, the others go on: {result}")
             elif args.id in (None, result.id):
                 report = render(result, kind, title=args.title, links=args.links)
                 written += 1
@@ -81,7 +82,19 @@ def run(args: argparse.Namespace) -> int:
     return Exit.USAGE if bad else Exit.OK
 
 
-def _results(stream: IO[bytes]) -> Iterator[tuple[int, Result | None]]:
+def _folder(output: Path | None, kind: Kind) -> Path | None:
+    """`output` where it is a folder, or is to be one: HTML without an ending in its name."""
+    if output is None or not (output.is_dir() or (kind == "html" and not output.suffix)):
+        return None
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise UsageError(f"{output}: cannot be made: {exc.strerror or exc}; name another with -o") from exc
+    return output
+
+
+def _results(stream: IO[bytes]) -> Iterator[tuple[int, Result | str]]:
+    """Each line with its number; of one that is no result, why."""
     from schemas.codec import decode
     from schemas.errors import SchemaError
     from schemas.messages import Result
@@ -90,8 +103,8 @@ def _results(stream: IO[bytes]) -> Iterator[tuple[int, Result | None]]:
         if line.strip():
             try:
                 yield number, decode(line.strip(), Result, "json")
-            except SchemaError:
-                yield number, None
+            except SchemaError as error:
+                yield number, str(error)
 
 
 def _one_page(kind: str, reports: list[str]) -> None:

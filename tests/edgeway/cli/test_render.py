@@ -31,26 +31,31 @@ def test_one_of_them_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == ""
 
 
-def test_a_page_for_each_in_a_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["out", "new", "new/below"])
+def test_a_page_for_each_in_a_folder(tmp_path: Path, name: str) -> None:
     lines = [
         json.dumps({"type": "result", "v": 1, "id": name, "status": "ok"}) for name in ("../up", "a b", "..")
     ]
     (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
     (tmp_path / "out").mkdir()
-    assert main(["render", str(tmp_path / "in.jsonl"), "--format", "html", "-o", str(tmp_path / "out")]) == 0
-    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert main(["render", str(tmp_path / "in.jsonl"), "--format", "html", "-o", str(tmp_path / name)]) == 0
+    names = sorted(path.name for path in (tmp_path / name).iterdir())
     assert names == ["0001-..%2Fup.html", "0002-a%20b.html", "0003-...html"]
 
 
 def test_standard_input_with_lines_that_are_none(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    raw = b"nonsense\n\n" + SAMPLES.read_bytes().splitlines()[0]
+    raw = (
+        b'{"type": "result", "v": 1, "id": "a", "status": "ok", "age_ms": -5}\n\n'
+        + SAMPLES.read_bytes().splitlines()[0]
+    )
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
     assert main(["render"]) == 2
     said = capsys.readouterr()
     assert said.out.startswith("# 财报分析")
-    assert "line 1 is no result" in said.err
+    assert "line 1 is left out" in said.err
+    assert "$.age_ms" in said.err
 
 
 @pytest.mark.parametrize(
