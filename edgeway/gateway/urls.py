@@ -11,6 +11,10 @@ from workers.library.fetch import Allowed, is_public
 
 SUFFIX = "_url"
 MAX_URL = 8192
+MOST_URLS = 256
+MOST_CHARACTERS = 8 * MAX_URL
+"""Of all URLs of a request together. Reading one takes up to some ms, while nobody else is answered."""
+_DATA = "data:"
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -19,11 +23,17 @@ def check_urls(inputs: dict[str, Any], allowed: Allowed) -> None:
     that fetches it, at the moment it does.
 
     Raises:
-        FieldRefused: it is neither a data URL nor one of an allowed host.
+        FieldRefused: it is neither a data URL nor one of an allowed host, or there are too many.
     """
+    urls = characters = 0
     for name, value in inputs.items():
         if name.endswith(SUFFIX):
             for each in value if isinstance(value, list) else (value,):
+                if isinstance(each, str) and not each.startswith(_DATA):
+                    urls, characters = urls + 1, characters + min(len(each), MAX_URL)
+                if urls > MOST_URLS or characters > MOST_CHARACTERS:
+                    many = f"a request has at most {MOST_URLS} URLs of {MOST_CHARACTERS} characters together"
+                    raise FieldRefused(name, many)
                 why = _wrong(each, allowed)
                 if why is not None:
                     raise FieldRefused(name, why)
@@ -33,7 +43,7 @@ def _wrong(value: Any, allowed: Allowed) -> str | None:
     """What keeps `value` from being fetched; it quotes nothing of it."""
     if not isinstance(value, str):
         return "a URL is a text"
-    if value.startswith("data:"):
+    if value.startswith(_DATA):
         return None if "," in value else "a data URL has a comma before its data"
     if len(value) > MAX_URL:
         return f"a URL has at most {MAX_URL} characters"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from edgeway.gateway.problems import FieldRefused
@@ -62,6 +64,17 @@ def test_what_none_would(url: object) -> None:
     assert refused.value.field == "image_url"
     assert refused.value.status == 400
     assert "passwd" not in str(refused.value)
+
+
+@pytest.mark.parametrize("each", ["https://images.example.com/", f"https://images.example.com/{'é' * 8000}"])
+def test_so_many_that_reading_them_would_keep_others_waiting(each: str) -> None:
+    many = [each] * (2**20 // len(each))
+    began = time.process_time()
+    for inputs in ({"image_url": many}, {f"{n}_url": each for n in range(len(many))}):
+        with pytest.raises(FieldRefused, match="at most 256 URLs"):
+            check_urls(inputs, ALLOWED)
+    assert time.process_time() - began < 1.0
+    check_urls({"image_url": ["data:,x"] * 10_000 + [each] * 8}, ALLOWED)
 
 
 def test_a_private_address_counts_where_it_is_listed_itself() -> None:
