@@ -129,6 +129,10 @@ class Awaited:
     duplicates: int = 0
     given: set[str] = field(default_factory=set)
     """Those whose ids the caller chose: they may have been used, and answered, before."""
+    digests: dict[str, set[str]] = field(default_factory=dict)
+    """What was asked under an id that the caller chose."""
+    conflicts: dict[str, str] = field(default_factory=dict)
+    """The derived id under which a conflict of such an id is told, and the id."""
 
     @classmethod
     def nothing(cls) -> Awaited:
@@ -137,6 +141,11 @@ class Awaited:
 
     def expect(self, record: Ready, *, given: bool = False) -> None:
         """Await the answer to `record`, whose id is the caller's own where `given`."""
+        digest = _digest_of(record) if given else None
+        if digest is not None:
+            self.digests.setdefault(record.scoped, set()).add(digest)
+            tenant, request_id = ids.unscoped(record.scoped)
+            self.conflicts[ids.scoped(tenant, ids.conflicting(request_id, digest))] = record.scoped
         if record.scoped not in self.answered:
             self.open[record.scoped] = record.id
             if given:
@@ -148,15 +157,14 @@ class Awaited:
 
     def take_earlier(self, records: Iterable[Any]) -> list[Result]:
         """The answers among `records`, results older than the requests: of ids that the caller chose, and
-        never an `id_conflict`, which answers another request."""
+        of the content that was asked: its own answer, or the conflict that it was told before."""
         found = []
         for record in records:
-            scoped = (record.key or b"").decode("utf-8", "replace")
+            key = (record.key or b"").decode("utf-8", "replace")
+            scoped = self.conflicts.get(key, key)
             result = read_result(record) if scoped in self.given and scoped in self.open else None
-            if result is not None and ids.scoped(result.tenant, result.id) == scoped:
-                del self.open[scoped]
-                self.answered.add(scoped)
-                found.append(result)
+            if result is not None and ids.scoped(result.tenant, result.id) == key:
+                found += self._answered(key, scoped, result)
         return found
 
     def take(self, records: Iterable[Any]) -> list[Result]:
@@ -170,25 +178,46 @@ class Awaited:
             result = read_result(record)
             if result is None:
                 continue
-            scoped = self._asked(ids.scoped(result.tenant, result.id), result)
-            if self.open.pop(scoped, None) is not None:
-                self.answered.add(scoped)
-                found.append(result)
-            elif scoped in self.answered:
+            key = ids.scoped(result.tenant, result.id)
+            scoped = self._asked(key, result)
+            if scoped in self.answered:
                 self.duplicates += 1
+            elif scoped in self.open:
+                found += self._answered(key, scoped, result)
         return found
+
+    def _answered(self, key: str, scoped: str, result: Result) -> list[Result]:
+        """`result`, found under `key`, where it answers `scoped`; not what other content under its id got."""
+        asked = self.digests.get(scoped)
+        if key == scoped and asked is not None and result.digest is not None and result.digest not in asked:
+            return []
+        self.answered.add(scoped)
+        # A conflict comes under a derived id: the caller knows its own.
+        return [msgspec.structs.replace(result, id=self.open.pop(scoped))]
 
     def _asked(self, scoped: str, result: Result) -> str:
         """The awaited id that `result` answers: an `id_conflict` comes under a derived id."""
         if result.error is None or result.error.code != "id_conflict" or scoped in self.open:
             return scoped
+        if scoped in self.conflicts:
+            return self.conflicts[scoped]
         head = result.id.rpartition("~")[0]
         tenant = result.tenant
         for candidate in self.open:
             known_tenant, request_id = ids.unscoped(candidate)
-            if known_tenant == tenant and head and request_id[: len(head)] == head:
+            is_like = known_tenant == tenant and head and request_id[: len(head)] == head
+            if is_like and candidate not in self.digests:
                 return candidate
         return scoped
+
+
+def _digest_of(record: Ready) -> str | None:
+    """The digest of what the router will read; None where it will refuse it."""
+    fmt = codec.format_of(headers.read(record.headers).content_type, record.value)
+    try:
+        return codec.digest_of(codec.decode_request(record.value, fmt))
+    except SchemaError:
+        return None
 
 
 def to_json(message: Message) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
+import msgspec
 import pytest
 
 from edgeway.client_records import Awaited, read_result, ready, to_json
@@ -52,8 +54,25 @@ def test_a_conflict_answers_the_request_whose_id_it_derives_from() -> None:
     awaited.expect(ready(Request(id="order-1", task="t"), "msgpack", ""))
     failure = Failure(code="id_conflict", message="m")
     conflict = Result(id=ids.conflicting("order-1", "requests/0/9"), status="error", error=failure)
-    assert awaited.take([record(conflict)]) == [conflict]
+    assert awaited.take([record(conflict)]) == [msgspec.structs.replace(conflict, id="order-1")]
     assert not awaited.open
+
+
+@pytest.mark.parametrize("fmt", ["msgpack", "json"])
+@pytest.mark.parametrize("earlier", [True, False])
+def test_what_other_content_under_the_id_got_is_no_answer(fmt: Any, earlier: bool) -> None:
+    mine, other = (Request(id="a", task="t", inputs={"n": n}) for n in (1, 2))
+    awaited = Awaited.nothing()
+    awaited.expect(ready(mine, fmt, ""), given=True)
+    awaited.expect(ready(Request(id="ab", task="t"), fmt, ""), given=True)
+    take = awaited.take_earlier if earlier else awaited.take
+    assert take([record(Result(id="a", status="ok", output=2, digest=codec.digest_of(other)))]) == []
+    failure = Failure(code="id_conflict", message="m")
+    for asked, answers in ((other, 0), (mine, 1)):
+        digest = codec.digest_of(asked)
+        conflict = Result(id=ids.conflicting("a", digest), status="error", error=failure, digest=digest)
+        assert [found.id for found in take([record(conflict)])] == ["a"] * answers
+    assert list(awaited.open) == ["ab"]
 
 
 def test_an_earlier_result_answers_only_an_id_that_the_caller_chose() -> None:

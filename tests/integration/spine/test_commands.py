@@ -51,8 +51,10 @@ def test_a_request_sent_again_finds_its_answer(spine: Spine, tmp_path: Path) -> 
     assert third.returncode == 0, third.stderr
     assert json.loads(third.stdout)["id"] == name
     assert f"these are their results: {name}" in third.stderr
-    other = command(*words, "--task", "intent", "--text", UNSURE, "--id", name)
-    assert other.returncode == 1, "a conflict is no earlier answer"
+    for _ in range(2):
+        other = command(*words, "--task", "intent", "--text", UNSURE, "--id", name)
+        assert other.returncode == 1, "a conflict is no earlier answer, and is told again"
+        assert f"{name}: error" in other.stdout
 
 
 def test_an_error_result_has_its_own_exit_code(spine: Spine) -> None:
