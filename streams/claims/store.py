@@ -121,7 +121,8 @@ class FsspecStore:
 def _may_be_read(path: str) -> bool:
     """Whether reading ends: that of a pipe never does, and eight of them took all threads of a store for
     ever. What is not there, or a folder, says so when it is read."""
-    return os.path.isfile(path) or os.path.isdir(path) or not os.path.exists(path)
+    found = Path(path)
+    return found.is_file() or found.is_dir() or not found.exists()
 
 
 @contextlib.contextmanager
