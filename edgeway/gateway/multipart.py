@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,8 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from schemas.claims import INLINE_BYTES
-from schemas.errors import Malformed
+from schemas.errors import Malformed, TooLarge
+from schemas.limits import MAX_RECORD_BYTES, check_size
 from schemas.messages import Request
 from workers.http.problems import Refused
 
@@ -115,7 +117,9 @@ def fields_of(parts: list[Part]) -> tuple[dict[str, Any], list[tuple[str, Part]]
 
     Raises:
         Malformed: a key that is given twice, or a text that is no UTF-8 or no JSON.
+        TooLarge: more than a record holds, beside the files.
     """
+    check_inline(part for part in parts if not part.is_file or part.name in _OWN or part.name == WHOLE)
     found: dict[str, Any] = {}
     texts: dict[str, Any] = {}
     files: list[tuple[str, Part]] = []
@@ -134,6 +138,19 @@ def fields_of(parts: list[Part]) -> tuple[dict[str, Any], list[tuple[str, Part]]
             raise Malformed("a key stands both in the part `request` and beside it; give it once")
         found[name] = value
     return found, files
+
+
+def check_inline(parts: Iterable[Part]) -> None:
+    """Refuse parts that no record holds, before any is decoded: a value takes many times the memory of its
+    bytes, and while it is read nobody else is answered.
+
+    Raises:
+        TooLarge: they are more than a record holds.
+    """
+    size = sum(len(part.body) for part in parts)
+    if size > MAX_RECORD_BYTES:
+        most = f"at most {MAX_RECORD_BYTES} fit a record"
+        raise TooLarge(f"what a form holds beside its stored files has {size} bytes; {most}")
 
 
 def add(found: dict[str, Any], name: str, value: Any, own: frozenset[str] = frozenset()) -> None:
@@ -185,8 +202,10 @@ def _text(part: Part) -> str:
 
 
 def _json(part: Part) -> Any:
+    raw = bytes(part.body)
+    check_size(raw, True)
     try:
-        return msgspec.json.decode(bytes(part.body))
+        return msgspec.json.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise Malformed("a part of the form is no JSON that can be read") from None
 

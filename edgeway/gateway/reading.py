@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 from starlette.requests import Request as Http
 
-from edgeway.gateway.multipart import MOST_INLINE, FormReader, Part, add, fields_of, file_value
+from edgeway.gateway.multipart import MOST_INLINE, FormReader, Part, add, check_inline, fields_of, file_value
 from edgeway.gateway.problems import of_schema, refused
 from edgeway.gateway.uploads import Uploads
 from edgeway.roles.bodies import Held, each_chunk, read_body
@@ -129,6 +129,8 @@ async def _form(http: Http, held: Held, uploads: Uploads, caller: str | None, co
 
 async def _files(files: list[tuple[str, Part]], uploads: Uploads, tenant: str | None) -> dict[str, Any]:
     """Every file as an input: as it is where it is small, else by claim check."""
+    if not uploads.stores:
+        check_inline(part for _, part in files)
     inputs: dict[str, Any] = {}
     inline = 0
     for name, part in files:

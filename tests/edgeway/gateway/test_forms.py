@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import httpx
@@ -110,7 +111,7 @@ async def test_a_large_file_goes_by_claim_to_its_tenants_place(tmp_path: Any) ->
         ({"task": "a", "tenant": "../other"}, "image", "malformed"),
         ({"task": "a", "tenant": ""}, "image", "malformed"),
         ({"task": "a", "deadline_ms": "soon"}, "image", "malformed"),
-        ({"task": "a"}, "inputs", "malformed"),
+        ({"task": "a"}, "inputs", "too_large"),
         ({}, "task", "too_large"),
         ({"task": "a"}, "id", "too_large"),
     ],
@@ -146,6 +147,23 @@ async def test_without_a_store_what_fits_no_record_is_refused() -> None:
         files = [("image", ("a", b"x" * 1_900_000, "image/png"))]
         answer = await served.client.post("/route", data={"task": "a"}, files=files)
         assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+
+
+@pytest.mark.parametrize("name", ["params", "request", "x", "inputs", "file"])
+async def test_values_are_bounded_before_they_take_memory(name: str) -> None:
+    """30 MiB of empty lists would be 800 MB of values, and two seconds in which nobody else is answered."""
+    async with gateway() as served:
+        dense = b'{"a": [' + b"[]," * 10_000_000 + b"0]}"
+        file = (None if name in ("params", "request", "x") else "f.json", dense, "application/json")
+        began = time.process_time()
+        answer = await served.client.post("/route", data={"task": "a"}, files={name: file})
+        assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+        assert time.process_time() - began < 1.0
+        held = (file[0], b'{"a": [' + b"[]," * 300_000 + b"0]}", "application/json")
+        answer = await served.client.post("/route", data={"task": "a"}, files={name: held})
+        assert (answer.status_code, answer.json()["code"]) == (400, "malformed")
+        assert "too many values" in answer.text
+        assert served.exchange.sent == []
 
 
 async def test_a_form_has_its_bound_also_where_it_tells_no_length() -> None:
