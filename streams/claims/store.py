@@ -11,6 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 from schemas.messages import Claim
