@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
+from schemas import ids
 from streams import metrics
 from streams.delivery import Record
 from streams.router.admission import Admitted
@@ -44,7 +45,7 @@ class Telemetry:
             return
         ended = began + took_s * 1000.0
         spans = [
-            _span(item.admitted.scope, item.planned, began, ended)
+            _span(item.planned, began, ended)
             for item in items
             if item.planned is not None and is_sampled(item.planned.plan.request.traceparent)
         ]
@@ -52,8 +53,10 @@ class Telemetry:
             self._tracer.take([span for span in spans if span is not None])
 
 
-def _span(scope: str, planned: Planned, began: int, ended: float) -> Span | None:
+def _span(planned: Planned, began: int, ended: float) -> Span | None:
     plan = planned.plan
+    # The id that the plan answers: a conflict has one of its own, and so has the span of its request.
+    scope = ids.scoped(plan.request.tenant, plan.request.id)
     spans = sampled_spans(plan.request.traceparent, scope)
     if spans is None:
         return None
