@@ -31,8 +31,9 @@ def merge_strategy(name: str) -> Callable[[F], F]:
         raise MergeError('@merge_strategy has a name: write @merge_strategy("NAME") above the function')
 
     def mark(function: F) -> F:
-        if inspect.iscoroutinefunction(function):
-            raise MergeError(f"the merge strategy {name} is async; make it a plain function")
+        why = _unfit(function)
+        if why is not None:
+            raise MergeError(f"the merge strategy {name} {why}")
         setattr(function, MARK, (*getattr(function, MARK, ()), name))
         return function
 
@@ -59,6 +60,23 @@ def load_merges(modules: Iterable[str]) -> dict[str, Strategy]:
                 if found.setdefault(own, function) is not function:
                     raise MergeError(f"merges: two strategies are called {own!r}; rename one")
     return found
+
+
+def _unfit(function: object) -> str | None:
+    """Why a call with parts and params gives no Merged, where that can be seen beforehand."""
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        return "is async; make it a plain function"
+    if inspect.isgeneratorfunction(function):
+        return "is a generator; return one Merged"
+    if not callable(function) or inspect.isclass(function):
+        return "is no function; write @merge_strategy above one"
+    try:
+        inspect.signature(function).bind((), {})
+    except TypeError:
+        return "does not take two arguments, the parts and the params"
+    except ValueError:
+        return None  # written in C: nobody knows
+    return None
 
 
 def _names(value: object) -> tuple[str, ...]:

@@ -57,6 +57,9 @@ def test_a_file_is_read_anew(tmp_path):
         (LONGEST.replace('"longest"', '"collect"'), "'collect' is built in"),
         (LONGEST + LONGEST.replace("def longest", "def other"), "two strategies are called 'longest'"),
         (LONGEST.replace("def longest", "async def longest"), "is async"),
+        (LONGEST.replace("return", "yield"), "is a generator"),
+        (LONGEST.replace("parts, params", "parts"), "does not take two arguments"),
+        (LONGEST.split("def ")[0] + "class Longest:\n    pass\n", "is no function"),
         (LONGEST.replace('"longest"', '""'), "has a name"),
     ],
 )
