@@ -95,7 +95,7 @@ class Claimed:
                 output = self._partials.claimed(work.subtask, work.join, answer, card, timings, claim)
             except (ClaimError, Malformed) as error:
                 log.warning("%s: an output could not be kept: %s", card.capability, error)
-                output = self._partials.answered(work.subtask, work.join, answer, card, timings)
+                output = self._partials.answered(work.subtask, work.join, answer, card, timings, str(error))
             work.lane.settle((work.offset,), (output,))
 
         def done() -> None:

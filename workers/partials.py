@@ -21,6 +21,8 @@ from streams.delivery import Outgoing, Record
 from workers.backends import Answer
 from workers.faults import FAULTS
 
+_TOO_LARGE = f"the output takes more than the {MAX_RECORD_BYTES} bytes that fit a record"
+
 
 def cost_of(answer: Answer, card: Card, price: Price | None = None, bound: float = 0.0) -> float:
     """What the answer cost: as the backend says, else by the rules' `price`, else by the card's.
@@ -60,13 +62,21 @@ class Partials:
         return cost_of(answer, card, self.prices.get(f"{card.side}/{card.capability}"), subtask.max_cost)
 
     def answered(
-        self, subtask: Subtask, join: bytes, answer: Answer, card: Card, timings: Timings
+        self,
+        subtask: Subtask,
+        join: bytes,
+        answer: Answer,
+        card: Card,
+        timings: Timings,
+        not_kept: str | None = None,
     ) -> Outgoing:
-        """The record of an answer. One that cannot be written is an error (`bad_output`, `too_large`)."""
+        """The record of an answer. One that cannot be written is an error (`bad_output`, `too_large`);
+        `not_kept` says why no store has its output."""
         try:
             value = self._written(subtask, answer, card, timings)
         except TooLarge as error:
-            value = self._withheld(subtask, answer, card, timings, "too_large", str(error))
+            why = str(error) if not_kept is None else f"{_TOO_LARGE} and could not be kept: {not_kept}"
+            value = self._withheld(subtask, answer, card, timings, "too_large", why)
         except Malformed as error:
             value = self._withheld(subtask, answer, card, timings, "bad_output", str(error))
         except Exception as error:  # noqa: BLE001 - an answer may be of any make; its row alone must pay for it
@@ -131,10 +141,7 @@ class Partials:
         output = answer.output if failure is None and claim is None else None
         if output is not None and least_size(output, MAX_RECORD_BYTES) > MAX_RECORD_BYTES:
             check_value(output, "output")
-            raise TooLarge(
-                f"the output takes more than the {MAX_RECORD_BYTES} bytes that fit a record; a worker with "
-                "an object store (--objects) answers by claim"
-            )
+            raise TooLarge(f"{_TOO_LARGE}; a worker with an object store (--objects) answers by claim")
         return codec.encode(
             Partial(
                 subtask=subtask.id,

@@ -174,7 +174,9 @@ def _told(error: Exception, name: str) -> ClaimError:
         if "bucket does not exist" in str(error) or type(error.__cause__).__name__ == "NoSuchBucket":
             return StoreAway("there is no such bucket; make it, or look at the store's URL")
         return ObjectMissing(f"there is no object {name}; it was never there, or its time is over")
-    if isinstance(error, IsADirectoryError | NotADirectoryError):
+    if isinstance(error, NotADirectoryError):
+        return ObjectMissing(f"{name} has no folder to lie in: what stands in its place is a file")
+    if isinstance(error, IsADirectoryError):
         return ObjectMissing(f"{name} is a folder and no object")
     if isinstance(error, PermissionError):
         return StoreAway("the object store denies access; see its credentials and what they may do")

@@ -163,6 +163,8 @@ async def test_without_a_store_what_fits_a_record_goes_there(size: int, code: st
     assert (partial.error.code if partial.error else None) == code
     if code is None:
         assert partial.output == b"o" * size
+    elif partial.error is not None:
+        assert ("it is away" if how == "away" else "--objects") in partial.error.message
 
 
 async def test_an_output_that_nobody_could_read_is_no_object() -> None:
