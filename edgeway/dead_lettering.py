@@ -76,6 +76,22 @@ async def at(settings: Settings, places: Collection[Place]) -> dict[Place, Lette
     return {letter.place: letter async for letter in letters(settings, 0) if letter.place in wanted}
 
 
+async def rehearse(settings: Settings, some: Sequence[Letter], *, new_ids: bool) -> list[Replayed]:
+    """What `replay` would refuse of `some`, in their order; the others have neither place nor refusal.
+
+    Raises: as `letters`.
+    """
+    origins = await _origins(settings, some)
+    done = []
+    for letter in some:
+        try:
+            _again(letter, origins, new_ids)
+            done.append(Replayed(letter))
+        except Refused as error:
+            done.append(Replayed(letter, refused=str(error)))
+    return done
+
+
 async def replay(settings: Settings, some: Sequence[Letter], *, new_ids: bool) -> list[Replayed]:
     """Send the requests of `some` to `requests` once more, in their order. Nothing is ever sent to another
     topic: a record of `joins` or of a capability stands for the request that it came from.

@@ -114,11 +114,22 @@ def run_replay(args: argparse.Namespace) -> int:
                 say(f"no dead letter at {place}")
     missing = len(set(places)) - len(some) if places else 0
     if args.dry_run:
-        for letter in some:
-            out_json(letter.told()) if args.json else out(_line(letter))
-        say(f"{len(some)} would be replayed")
-        return Exit.UNANSWERED if missing else Exit.OK
+        return _rehearsed(settings, args, some, missing)
     return _replayed(settings, args, some, missing)
+
+
+def _rehearsed(settings: Settings, args: argparse.Namespace, some: Sequence[Letter], missing: int) -> int:
+    from edgeway.dead_lettering import rehearse
+
+    done = asyncio.run(rehearse(settings, some, new_ids=args.new_ids)) if some else []
+    for one in done:
+        if args.json:
+            out_json(one.letter.told() | {"refused": one.refused})
+        else:
+            out(_line(one.letter) if one.refused is None else _outcome(one))
+    refused = sum(one.refused is not None for one in done)
+    say(f"{len(done) - refused} would be replayed, {refused} refused")
+    return Exit.FAILED if refused else Exit.UNANSWERED if missing else Exit.OK
 
 
 def _replayed(settings: Settings, args: argparse.Namespace, some: Sequence[Letter], missing: int) -> int:

@@ -79,7 +79,8 @@ async def test_requests_run_again_under_the_router_s_eyes(spine: Spine, caller: 
     of_a_plan = await put_aside(caller, "joins", name, b"\x00 a plan")
     lost = await put_aside(caller, "cloud.nlp.intent", f"{new_id()}/intent/cloud/0", b"\x00 a subtask")
     listed = await command(spine, "replay", "--all", "--dry-run", "--topic", "cloud.nlp.intent")
-    assert lost in listed.out
+    assert f"{lost}  refused" in listed.out, "what would be refused is told before"
+    assert listed.code == 1, listed.err
     done = await command(spine, "replay", unnamed, of_a_plan, lost, "0/999999", "--new-ids", "--json")
     assert done.code == 1, done.err
     assert "no dead letter at 0/999999" in done.err
