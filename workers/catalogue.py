@@ -166,7 +166,9 @@ def _from_name(app: str) -> ModuleType:
                 f"app {app!r} is not found; give a module on the path, or a file ending in .py"
             ) from error
         raise AppError(f"app {app!r} needs the module {error.name!r}, which is not installed") from error
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a panic of an extension in Rust is no Exception
         raise AppError(f"app {app!r} fails to load: {type(error).__name__}: {error}") from error
 
 
@@ -184,7 +186,9 @@ def _from_file(path: Path) -> ModuleType:
         sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a panic of an extension in Rust is no Exception
         del sys.modules[name]
         raise AppError(f"app {path} fails to load: {type(error).__name__}: {error}") from error
     return module

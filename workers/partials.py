@@ -141,7 +141,8 @@ class Partials:
         output = answer.output if failure is None and claim is None else None
         if output is not None and least_size(output, MAX_RECORD_BYTES) > MAX_RECORD_BYTES:
             check_value(output, "output")
-            raise TooLarge(f"{_TOO_LARGE}; a worker with an object store (--objects) answers by claim")
+            store = "--objects" if card.side == "local" else "--cloud-objects"
+            raise TooLarge(f"{_TOO_LARGE}; a worker with an object store ({store}) answers by claim")
         return codec.encode(
             Partial(
                 subtask=subtask.id,

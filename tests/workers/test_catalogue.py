@@ -84,6 +84,7 @@ def test_apps_that_cannot_be_served_say_why(
         write("empty.py", "x = 1"): "offers nothing",
         write("broken.py", "1 / 0"): "ZeroDivisionError",
         write("leaving.py", "import sys; sys.exit(3)"): "fails to load: SystemExit: 3",
+        write("panic.py", "class Panic(BaseException): ...\nraise Panic(7)"): "fails to load: Panic: 7",
         write(
             "bare.py",
             "from workers.backends.function import capability\n@capability\ndef shout(text: str): ...\n",
