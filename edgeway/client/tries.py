@@ -10,7 +10,8 @@ from edgeway.client.retrying import Clock, Jitter, Retries
 
 MOST_AWAY_S = 2.0
 """Between looks for a gateway that is away, at most: it is back within seconds."""
-_REFUSED = frozenset((429, 503))
+_RATE = 429
+_REFUSED = frozenset((_RATE, 503))
 _AWAY = frozenset((502, 503, 504))
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
@@ -21,7 +22,7 @@ class Tries:
     A gateway that was killed takes longer to come back than all tries together. So once the request may be
     taken, looks at one that is away (it refuses connections, or a proxy says 502 to 504) do not count for
     `outage_s`; who waits ends that sooner by a time of its own. Before that a gateway that is not there is
-    told soon.
+    told soon. Nor does a 429 count that says when to come again.
     """
 
     def __init__(
@@ -59,6 +60,10 @@ class Tries:
             if after is not None:
                 return min(after, most_s) + self._jitter() * first_s
             return self._jitter() * min(MOST_AWAY_S, most_s, first_s * 2.0 ** min(self._looks, 30))
+        in_time = now - self._since < self._retries.outage_s
+        if status == _RATE and after is not None and after <= self._retries.most_s and in_time:
+            # A tenant's own limit, with the time at which there is room again: a map goes on at that rate.
+            return after + self._jitter() * self._retries.first_s
         self._taken |= not refused and not isinstance(trouble, _NEVER_SENT)
         self._failed += 1
         pause = self._retries.wait_s(self._failed, after, self._jitter)

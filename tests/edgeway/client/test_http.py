@@ -233,3 +233,16 @@ async def test_an_outage_ends_some_day() -> None:
         with pytest.raises(NotSent, match="request a was not acknowledged"):
             await client.route("t", id="a", timeout_s=1e9)
     assert 50.0 <= sum(clock.pauses) < 65.0
+
+
+async def test_a_tenants_rate_slows_a_map_and_fails_none_of_it() -> None:
+    clock = FakeClock()
+    later = response(429, b"", "retry-after: 1")
+
+    async with (
+        scripted(lambda n, raw: answer(7) if n % 8 == 0 else later) as port,
+        to_port(port, clock) as client,
+    ):
+        results = [r.output async for r in client.map(["a", "b", "c"], "t", concurrency=3)]
+    assert results == [7, 7, 7]
+    assert set(clock.pauses) == {1.01}
