@@ -12,7 +12,7 @@ INLINE_BYTES = 256 * 1024
 """A value up to this size travels in the record; a larger one by claim check."""
 _KEYS = frozenset(("dataref", "sha256", "size"))
 _ALL_KEYS = _KEYS | {"content_type"}
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
 def claim_of(value: Any) -> Claim | None:
@@ -26,7 +26,7 @@ def claim_of(value: Any) -> Claim | None:
         return None
     if kind is not None and not isinstance(kind, str):
         return None
-    return Claim(dataref=dataref, sha256=digest, size=size, content_type=kind)
+    return Claim(dataref=dataref, sha256=digest.lower(), size=size, content_type=kind)
 
 
 def as_value(claim: Claim) -> dict[str, Any]:

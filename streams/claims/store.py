@@ -93,7 +93,7 @@ class FsspecStore:
             data = bytes(self._fs.cat_file(path, start=0, end=claim.size + 1)) if claim.size else b""
         except Exception as error:
             raise _told(error, name) from error
-        if len(data) != claim.size or hashlib.sha256(data).hexdigest() != claim.sha256:
+        if len(data) != claim.size or hashlib.sha256(data).hexdigest() != claim.sha256.lower():
             raise ObjectMissing(f"{name} is not what the claim says: its size or sha256 differ")
         return data
 

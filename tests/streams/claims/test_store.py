@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from schemas.claims import as_value, claim_of
 from schemas.messages import Claim
 from streams.claims import (
     MAX_OBJECT_BYTES,
@@ -108,6 +109,16 @@ async def test_what_is_larger_than_allowed_is_not_read(store: ObjectStore) -> No
         await store.get(big, tenant=None, limit=2 * MAX_OBJECT_BYTES)
     with pytest.raises(ObjectTooLarge):
         await store.put(bytes(MAX_OBJECT_BYTES + 1), content_type=None, tenant=None)
+
+
+async def test_a_digest_in_capitals_is_the_same(tmp_path: Path) -> None:
+    """As some tools write it: it made the claim an ordinary map, which went to the model as it was."""
+    store = FsspecStore(f"file://{tmp_path}/objects")
+    claim = await store.put(b"ordinary", content_type=None, tenant=None)
+    loud = Claim(dataref=claim.dataref, sha256=claim.sha256.upper(), size=claim.size)
+    assert claim_of(as_value(loud)) == claim
+    assert await store.get(loud, tenant=None) == b"ordinary"
+    await store.close()
 
 
 async def test_a_pipe_keeps_no_thread(tmp_path: Path) -> None:
