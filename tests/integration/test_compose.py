@@ -13,6 +13,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from schemas import topics
+from schemas.claims import INLINE_BYTES
 from schemas.codec import decode
 from schemas.messages import Result
 from tests.helpers.docker import ROOT, build_image, need_docker, run
@@ -110,6 +111,17 @@ def test_a_request_over_http_from_this_host_and_from_inside(stack: Stack) -> Non
         ask.replace("BODY", repr(json.dumps(body).encode())),
     ]
     assert json.loads(stack.compose(*words))["status"] == "ok"
+
+
+def test_a_file_too_large_for_a_record_goes_by_the_volume_that_all_share(stack: Stack) -> None:
+    text = ("where is my card? " * 20_000).encode()
+    assert len(text) > INLINE_BYTES
+    url = f"http://localhost:{stack.http_port}/route"
+    form = {"data": {"task": "intent"}, "files": {"text": ("question.txt", text, "text/plain")}}
+    reply = httpx.post(url, **form, timeout=60)
+    # The worker has read it: nobody else counts its characters.
+    assert (reply.status_code, reply.json()["code"]) == (422, "bad_input"), reply.text
+    assert f"{len(text)} characters" in reply.json()["detail"]
 
 
 @pytest.mark.parametrize("service", ["router", "aggregator", "worker-edge", "worker-cloud", "hybrid-gateway"])
