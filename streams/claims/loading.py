@@ -12,7 +12,7 @@ from schemas.messages import Claim
 from streams.claims.errors import ClaimError, ObjectTooLarge, ObjectUnreadable, StoreAway
 from streams.claims.objects import Objects
 from streams.claims.ports import MAX_OBJECT_BYTES
-from streams.claims.values import object_of, plain_type, value_of
+from streams.claims.values import known_type, object_of, value_of
 
 Found = Mapping[Claim, Any]
 MOST_CLAIMS = 64
@@ -125,11 +125,11 @@ async def _copy(
     if (
         sealed == value
         and objects.is_cloud(claim.dataref)
-        and plain_type(claim.content_type) == claim.content_type
+        and known_type(claim.content_type) == claim.content_type
     ):
         return claim
     try:
-        data, content_type = await asyncio.to_thread(object_of, sealed, claim.content_type)
+        data, content_type = await asyncio.to_thread(object_of, sealed, known_type(claim.content_type))
     except Malformed as error:
         raise ObjectUnreadable(str(error)) from error
     return await objects.cloud.put(data, content_type=content_type, tenant=tenant)

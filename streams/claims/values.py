@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mimetypes
 import re
 from typing import Any
 
@@ -21,6 +22,11 @@ MOST_MEMORY = 256 * 1024 * 1024
 """What an object of values (JSON, msgpack) may take once decoded."""
 
 _TYPE = re.compile(r"([a-z0-9.+-]{1,64})/([a-z0-9.+-]{1,64})(?:; ?charset=([a-z0-9-]{1,20}))?", re.IGNORECASE)
+_NAMES = mimetypes.MimeTypes(filenames=())
+_OTHERS = (BYTES, TEXT, JSON, MSGPACK, "application/ld+json", "text/markdown", "image/webp", "image/avif")
+_KNOWN = frozenset((*_OTHERS, "image/heic", "audio/wav", "audio/flac", "audio/ogg")).union(
+    *(names.values() for names in _NAMES.types_map)
+)
 _MSGPACK = frozenset((MSGPACK, "application/x-msgpack", "application/vnd.msgpack"))
 _ERRORS = (msgspec.MsgspecError, UnicodeError, ValueError, TypeError, OverflowError, RecursionError)
 
@@ -29,6 +35,14 @@ def plain_type(content_type: str | None) -> str | None:
     """`content_type` where it is one and nothing else."""
     found = _TYPE.fullmatch(content_type) if content_type else None
     return found[0].lower() if found else None
+
+
+def known_type(content_type: str | None) -> str | None:
+    """`content_type` where it is one that everybody knows: a text of the caller's that nobody has examined
+    may stand there as well."""
+    found = _TYPE.fullmatch(content_type) if content_type and content_type != TEXT else None
+    kind = f"{found[1]}/{found[2]}".lower() if found else content_type
+    return kind if kind in _KNOWN else None
 
 
 def value_of(data: bytes, content_type: str | None) -> Any:

@@ -88,6 +88,17 @@ async def test_an_image_goes_to_the_cloud_by_a_claim_of_its_copy_there() -> None
     assert lane.absorbed == [0], "it is planned beside"
 
 
+@pytest.mark.parametrize("kind", ["image/4111-1111-1111-1111", "image/png; charset=jane-doe", "4111 1111"])
+async def test_no_word_of_the_callers_goes_along_as_a_content_type(kind: str) -> None:
+    objects = stores()
+    assert objects.local is not None
+    claim = await objects.local.put(IMAGE, content_type=kind, tenant=None)
+    _, subtasks, _ = await planned(router_of(objects), task="away", inputs={"image": as_value(claim)})
+    sent = claim_of(subtasks["cloud.away"].inputs["image"])
+    assert sent is not None
+    assert sent.content_type in ("image/png", "application/octet-stream")
+
+
 async def test_a_step_at_the_edge_gets_the_claim_untouched() -> None:
     objects = stores()
     claim = await kept(objects, IMAGE)
