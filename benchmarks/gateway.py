@@ -42,7 +42,8 @@ from streams.settings import Settings
 
 PARTITIONS = 6
 OK_SHARE = 0.999
-WARM_UP_S = 5.0
+WARM_UP_S = 20.0
+"""So long at the same rate first: a Java broker that has just started runs half of its code uncompiled."""
 CLOUD_EVERY = 10
 QUICK, FAR = "quick", "far"
 
