@@ -69,7 +69,7 @@ async def _ask(
     ).encode()
     try:
         async with asyncio.timeout(ANSWER_S):
-            reader, writer = idle.pop() if idle else await asyncio.open_connection(caller.host, caller.port)
+            reader, writer = await _connection(caller, idle)
             writer.write(head + raw)
             status, found, body = await _answer(reader)
     except (OSError, EOFError, TimeoutError, ValueError):
@@ -81,6 +81,18 @@ async def _ask(
         idle.append((reader, writer))
     wait = found.get("retry-after", "")
     return Reply(number, took, status, body, float(wait) if wait.isdigit() else None)
+
+
+async def _connection(
+    caller: Caller, idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """One that is open: what the server has closed for being idle is not used again."""
+    while idle:
+        reader, writer = idle.pop(0)
+        if not reader.at_eof() and not writer.is_closing():
+            return reader, writer
+        writer.close()
+    return await asyncio.open_connection(caller.host, caller.port)
 
 
 async def _answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:

@@ -20,7 +20,7 @@ SHORT = (
     "no-workers",
     "members",
     "broker",
-    "kills",
+    "callers",
     "privacy",
     "redis",
     "slow-cloud",
