@@ -84,8 +84,8 @@ def test_the_outlet_alone_writes_for_the_roles() -> None:
         and isinstance(node.func, ast.Name)
         and node.func.id in ("AIOKafkaProducer", "AiokafkaSink")
     }
-    # The commands write requests, and nothing that was not just typed in; see edgeway/sending.py. The exchange
-    # writes by an outlet of its own.
+    # The commands write requests, and nothing that was not just typed in; see edgeway/sending.py.
+    # The exchange writes by an outlet of its own.
     assert makers == {
         "streams/delivery/drivers/aiokafka_sink.py",
         "edgeway/roles/process.py",
