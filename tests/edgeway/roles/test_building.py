@@ -89,7 +89,8 @@ async def test_up_is_ready_once_the_router_has_heard_its_workers(
     monkeypatch.setattr(up, "add_aggregator", lambda _: None)
     monkeypatch.setattr(up, "add_router", lambda _: registry)
     monkeypatch.setattr(up, "HEARD_S", 5.0 if heard else 0.1)
-    up.add_all(SimpleNamespace(once_ready=steps), [SimpleNamespace()])  # type: ignore[arg-type, list-item]
+    process = SimpleNamespace(once_ready=steps, settings=Settings())
+    up.add_all(process, [SimpleNamespace()])  # type: ignore[arg-type, list-item]
     waiting = asyncio.ensure_future(steps[0]())
     await asyncio.sleep(0.05)
     registry.observe(Heartbeat(worker="other", offers=(OFFER,), started=0), 1)
