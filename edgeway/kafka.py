@@ -35,12 +35,23 @@ class _Reasons(logging.Handler):
             self.lines.append(line)
 
 
+_gathering: list[_Reasons] = []
+
+
+def heard(record: logging.LogRecord) -> None:
+    """Let whoever is reaching Kafka know of a line that a filter keeps from the log."""
+    if record.levelno >= logging.WARNING:
+        for reasons in _gathering:
+            reasons.emit(record)
+
+
 @contextmanager
 def reaching(settings: Settings) -> Iterator[None]:
     """Turns the many ways of not reaching Kafka into one `KafkaUnreachable` that says why."""
     reasons = _Reasons()
     logger = logging.getLogger("aiokafka")
     logger.addHandler(reasons)
+    _gathering.append(reasons)
     try:
         yield
     except Exception as exc:
@@ -50,6 +61,7 @@ def reaching(settings: Settings) -> Iterator[None]:
         raise KafkaUnreachable(settings.bootstrap, _hinted(why, settings)) from exc
     finally:
         logger.removeHandler(reasons)
+        _gathering.remove(reasons)
 
 
 def _hinted(why: str, settings: Settings) -> str:

@@ -19,6 +19,7 @@ from edgeway import logs
 from edgeway.cli.arguments import Subparsers, back, command, duration, read_settings
 from edgeway.cli.inputs import opened_file
 from edgeway.cli.output import bar, out_text, say, say_bad
+from edgeway.ending import ending
 from edgeway.errors import Exit, OutputLost, UsageError
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def _traffic(settings: Settings, args: argparse.Namespace) -> Iterator[IO[bytes]
     """The recorded traffic, as a file that can be read again."""
     if args.from_topics:
         with _kept(args.save) as stream:
-            asyncio.run(_record(settings, args, stream))
+            asyncio.run(ending(_record(settings, args, stream)))
             yield stream
     elif args.recorded == "-":
         if sys.stdin is None:

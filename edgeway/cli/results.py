@@ -11,6 +11,7 @@ from typing import Any
 from edgeway import logs
 from edgeway.cli.arguments import Subparsers, back, command, duration, read_settings
 from edgeway.cli.output import out, out_text, say
+from edgeway.ending import ending
 from edgeway.errors import Exit
 from streams.settings import Settings
 
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     logs.configure(settings, quiet_client=True)
     ago = args.since if args.since is not None else None if args.follow else _RECENT_MS
     since = back(int(time.time() * 1000), ago) if ago is not None else None
-    found = asyncio.run(_print(settings, args, since))
+    found = asyncio.run(ending(_print(settings, args, since)))
     if args.id is not None and not found:
         say(f"no result of {args.id} here; --since 1h looks further back, `edgeway audit` finds the rest")
         return Exit.UNANSWERED

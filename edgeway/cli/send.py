@@ -17,6 +17,7 @@ from edgeway.cli.arguments import Subparsers, command, duration, positive, read_
 from edgeway.cli.input_files import with_files
 from edgeway.cli.inputs import opened
 from edgeway.cli.output import Bar, bar, out, out_json, out_text, say, say_bad
+from edgeway.ending import ending
 from edgeway.errors import Exit, UsageError
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         lines = _lines(stream) if request is None else _single(request)
         outcome = Outcome()
         try:
-            asyncio.run(send(settings, lines, manner, _listeners(args, many, progress), outcome))
+            asyncio.run(ending(send(settings, lines, manner, _listeners(args, many, progress), outcome)))
         except KeyboardInterrupt:
             outcome.trouble = "interrupted"
             _end(outcome, True, args.wait, args.json)

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import logging
 
+from edgeway import kafka
 from edgeway.logs import CHATTY, Sparing
 
-_SPARING = Sparing()
+
+class _Spared(Sparing):
+    """The reason why Kafka cannot be reached stands in these lines alone, also in the second of a kind."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        passes = super().filter(record)
+        if not passes:
+            kafka.heard(record)
+        return passes
+
+
+_SPARING = _Spared()
 
 
 def spare_the_log() -> None:

@@ -50,3 +50,30 @@ def test_what_is_left_keeps_no_command_from_ending(left: str, named: str) -> Non
 def test_a_process_that_is_nobodys_command_is_let_live() -> None:
     ran = subprocess.run([sys.executable, "-c", PROGRAM, "busy", "not"], timeout=30, check=False)
     assert ran.returncode == 8
+
+
+INTERRUPTED = """
+import asyncio, os, signal
+from edgeway import ending
+
+async def deaf():
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
+
+async def work():
+    task = asyncio.create_task(deaf())
+    asyncio.get_running_loop().call_later(0.1, os.kill, os.getpid(), signal.SIGINT)
+    await asyncio.sleep(60)
+
+ending.arm()
+ending.INTERRUPTED_S = 0.3
+asyncio.run(ending.ending(work()))
+"""
+
+
+def test_an_interrupted_command_ends_though_a_task_swallows_its_cancellation() -> None:
+    ran = subprocess.run([sys.executable, "-c", INTERRUPTED], timeout=20, check=False, capture_output=True)
+    assert ran.returncode == 130

@@ -18,14 +18,12 @@ SHORT = (
     "odd-records",
     "killer",
     "no-workers",
-    "members",
     "broker",
     "callers",
     "privacy",
     "redis",
     "slow-cloud",
     "full-batches",
-    "hanging",
 )
 
 
