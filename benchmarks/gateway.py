@@ -34,7 +34,7 @@ from rich.table import Table
 from benchmarks.http_load import Caller, Reply, at_once, paced
 from benchmarks.measure import percentile
 from benchmarks.processes import Failed, Role, free_port
-from edgeway.embedded import EmbeddedKafka
+from edgeway.embedded import BrokerSettings, EmbeddedKafka
 from edgeway.rules_of import rules_of
 from edgeway.topics_admin import apply_topics
 from schemas.topics import TopicSpec, topics_for
@@ -201,7 +201,7 @@ class Bench:
 
 
 async def run(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    async with EmbeddedKafka() as kafka:
+    async with EmbeddedKafka(BrokerSettings(long_lived=True)) as kafka:
         bench = Bench(given, folder, kafka.bootstrap)
         settings = Settings(kafka=kafka.bootstrap, rules=bench.rules, partitions=PARTITIONS)
         specs = (

@@ -204,6 +204,7 @@ class EmbeddedKafka:
             str(log4j2),
             str(properties),
             str(archive) if archive.exists() else None,
+            long_lived=self.settings.long_lived,
         )
         log = folder.log(node.number)
         self._processes[node.number] = BrokerProcess(command, log, inherited=[folder.lock])

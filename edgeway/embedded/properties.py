@@ -95,9 +95,17 @@ def meta_properties(cluster_id: str, directory_id: str, number: int) -> str:
 
 
 def java_command(
-    java: str, jars: Sequence[str], heap_mb: int, log4j2: str, properties: str, archive: str | None = None
+    java: str,
+    jars: Sequence[str],
+    heap_mb: int,
+    log4j2: str,
+    properties: str,
+    archive: str | None = None,
+    *,
+    long_lived: bool = False,
 ) -> list[str]:
-    """Command line of one broker. Serial collector and the first compiler only: quick start, small memory."""
+    """Command line of one broker. Serial collector and, unless `long_lived`, the first compiler only: quick
+    start, small memory."""
     shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"] if archive else []
     return [
         java,
@@ -105,7 +113,7 @@ def java_command(
         "-Xms64m",
         f"-Xmx{heap_mb}m",
         "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
+        *(() if long_lived else ("-XX:TieredStopAtLevel=1",)),
         "-XX:+ExitOnOutOfMemoryError",
         "--enable-native-access=ALL-UNNAMED",
         "-Djava.awt.headless=true",

@@ -28,6 +28,8 @@ class BrokerSettings:
         version: of Apache Kafka, 4.0.0 or later.
         message_max_bytes: largest record batch the broker accepts, in bytes.
         heap_mb: Java heap of each broker in MiB; None is 512 for one broker, 320 for each of three.
+        long_lived: whether Java compiles fully what runs often: half the CPU a record once warm, which takes
+            some 20 s of load; otherwise the first compiler alone, for a quick start.
         start_timeout: seconds until all brokers must know each other, fetching the jars not counted.
         stop_timeout: seconds for a clean stop before SIGKILL.
         fetch_timeout: seconds for the first download of the jars (about 45 MB).
@@ -45,6 +47,7 @@ class BrokerSettings:
     version: str = field(default_factory=kafka_version)
     message_max_bytes: int = MESSAGE_MAX_BYTES
     heap_mb: int | None = None
+    long_lived: bool = False
     start_timeout: float = 60.0
     stop_timeout: float = 15.0
     fetch_timeout: float = 900.0

@@ -14,7 +14,7 @@ from edgeway.embedded import BrokerSettings, EmbeddedKafkaError
 from edgeway.embedded.java import find_java, major_version
 from edgeway.embedded.metadata import brokers, request
 from edgeway.embedded.ports import choose_nodes, is_free
-from edgeway.embedded.properties import Node, render, server_properties
+from edgeway.embedded.properties import Node, java_command, render, server_properties
 from edgeway.embedded.resolve import binding, broken, without_secrets
 from edgeway.embedded.storage import SWEEP_AGE, TEMPORARY, DataFolder, kafka_uuid, sweep
 
@@ -189,3 +189,9 @@ def test_only_temporary_folders_that_nobody_holds_are_swept(tmp_path: Path) -> N
     names = {path.name.removeprefix(TEMPORARY) for path in tmp_path.iterdir()}
     assert names == {"held", "other", "strange", "link"}
     held.close()
+
+
+@pytest.mark.parametrize(("long_lived", "first_compiler_only"), [(False, True), (True, False)])
+def test_a_broker_that_lives_long_is_compiled_fully(long_lived: bool, first_compiler_only: bool) -> None:
+    command = java_command("java", ["kafka.jar"], 512, "log4j2", "properties", long_lived=long_lived)
+    assert ("-XX:TieredStopAtLevel=1" in command) is first_compiler_only
