@@ -12,6 +12,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 
 from edgeway.errors import KafkaUnreachable, TopicsWrong
+from edgeway.reasons import Reasons, gathering
 from streams.delivery.drivers import aiokafka_client
 from streams.settings import Settings, client_options
 
@@ -22,36 +23,13 @@ MAX_REQUEST_BYTES = 2 * 1024 * 1024
 CLIENT_ID = "edgeway-cli"
 
 
-class _Reasons(logging.Handler):
-    """Keeps why the client could not connect: it logs the reason and raises without it."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        line = record.getMessage()
-        if line not in self.lines:
-            self.lines.append(line)
-
-
-_gathering: list[_Reasons] = []
-
-
-def heard(record: logging.LogRecord) -> None:
-    """Let whoever is reaching Kafka know of a line that a filter keeps from the log."""
-    if record.levelno >= logging.WARNING:
-        for reasons in _gathering:
-            reasons.emit(record)
-
-
 @contextmanager
 def reaching(settings: Settings) -> Iterator[None]:
     """Turns the many ways of not reaching Kafka into one `KafkaUnreachable` that says why."""
-    reasons = _Reasons()
+    reasons = Reasons()
     logger = logging.getLogger("aiokafka")
     logger.addHandler(reasons)
-    _gathering.append(reasons)
+    gathering.append(reasons)
     try:
         yield
     except Exception as exc:
@@ -61,7 +39,7 @@ def reaching(settings: Settings) -> Iterator[None]:
         raise KafkaUnreachable(settings.bootstrap, _hinted(why, settings)) from exc
     finally:
         logger.removeHandler(reasons)
-        _gathering.remove(reasons)
+        gathering.remove(reasons)
 
 
 def _hinted(why: str, settings: Settings) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from edgeway import kafka
+from edgeway import reasons
 from edgeway.logs import CHATTY, Sparing
 
 
@@ -14,7 +14,7 @@ class _Spared(Sparing):
     def filter(self, record: logging.LogRecord) -> bool:
         passes = super().filter(record)
         if not passes:
-            kafka.heard(record)
+            reasons.heard(record)
         return passes
 
 
