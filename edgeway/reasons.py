@@ -6,7 +6,7 @@ import logging
 
 
 class Reasons(logging.Handler):
-    """Keeps why the client could not connect: it logs the reason and raises without it."""
+    """Keeps the lines of the client while Kafka is being reached, each once."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from streams.strangers import RAISED
 
@@ -30,6 +32,32 @@ def load_module(name: str, key: str) -> ModuleType:
         raise
     except RAISED as error:
         raise ModuleWrong(f"{key}: {name} fails to load: {type(error).__name__}: {error}") from error
+
+
+def marked(
+    modules: Iterable[str],
+    key: str,
+    names_of: Callable[[Any], Iterable[str]],
+    mark: str,
+    doubled: Callable[[str], str],
+) -> dict[str, Any]:
+    """The functions of `modules` by the names that each was marked with, as `names_of` reads them. `mark` is
+    how that is written, `doubled` what is wrong where two functions have one name.
+
+    Raises:
+        ModuleWrong: a module is not there, fails to load or marks nothing, or two functions have one name.
+    """
+    found: dict[str, Any] = {}
+    for name in modules:
+        module = load_module(name, key)
+        functions = {id(value): value for value in vars(module).values() if names_of(value)}
+        if not functions:
+            raise ModuleWrong(f"{key}: {name} marks no function; write {mark} above one")
+        for function in functions.values():
+            for own in names_of(function):
+                if found.setdefault(own, function) is not function:
+                    raise ModuleWrong(f"{key}: {doubled(own)}")
+    return found
 
 
 def _from_name(name: str, key: str) -> ModuleType:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from streams.merge.parts import Strategy
-from streams.modules import ModuleWrong, load_module
+from streams.modules import ModuleWrong, marked
 
 F = TypeVar("F", bound=Strategy)
 MARK = "__edgeway_merges__"
@@ -46,20 +46,16 @@ def load_merges(modules: Iterable[str]) -> dict[str, Strategy]:
     Raises:
         MergeError: one is not there, fails to load, marks nothing, or two have one name.
     """
-    found: dict[str, Strategy] = {}
-    for name in modules:
-        try:
-            module = load_module(name, "merges")
-        except ModuleWrong as error:
-            raise MergeError(str(error)) from error
-        functions = {id(value): value for value in vars(module).values() if _names(value)}
-        if not functions:
-            raise MergeError(f'merges: {name} marks no function; write @merge_strategy("NAME") above one')
-        for function in functions.values():
-            for own in _names(function):
-                if found.setdefault(own, function) is not function:
-                    raise MergeError(f"merges: two strategies are called {own!r}; rename one")
-    return found
+    try:
+        return marked(
+            modules,
+            "merges",
+            _names,
+            '@merge_strategy("NAME")',
+            lambda own: f"two strategies are called {own!r}; rename one",
+        )
+    except ModuleWrong as error:
+        raise MergeError(str(error)) from error
 
 
 def _unfit(function: object) -> str | None:

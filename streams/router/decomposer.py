@@ -22,7 +22,7 @@ import msgspec
 from schemas.errors import RulesError
 from schemas.messages import Failure, Request
 from schemas.rules import Rules, StepRule, TaskRule, parse_rules
-from streams.modules import ModuleWrong, load_module
+from streams.modules import ModuleWrong, marked
 from streams.router.decompose import TaskFound
 from streams.router.errors import DecomposerError
 from streams.strangers import RAISED
@@ -62,22 +62,16 @@ def load_decomposers(apps: Iterable[str]) -> dict[str, Decomposer]:
     Raises:
         DecomposerError: one is not there, fails to load, marks nothing, or two claim one task.
     """
-    found: dict[str, Decomposer] = {}
-    for app in apps:
-        try:
-            module = load_module(app, "decomposers")
-        except ModuleWrong as error:
-            raise DecomposerError(str(error)) from error
-        functions = {id(value): value for value in vars(module).values() if getattr(value, MARK, None)}
-        if not functions:
-            raise DecomposerError(
-                f'decomposers: {app} marks no function; write @decomposer("TASK") above one'
-            )
-        for function in functions.values():
-            for task in getattr(function, MARK):
-                if found.setdefault(task, function) is not function:
-                    raise DecomposerError(f"decomposers: two functions split the task {task!r}; keep one")
-    return found
+    try:
+        return marked(
+            apps,
+            "decomposers",
+            lambda value: getattr(value, MARK, None) or (),
+            '@decomposer("TASK")',
+            lambda task: f"two functions split the task {task!r}; keep one",
+        )
+    except ModuleWrong as error:
+        raise DecomposerError(str(error)) from error
 
 
 class Splitter:
